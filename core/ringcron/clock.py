@@ -14,6 +14,9 @@ from typing import Final, Protocol
 _BOOTTIME: Final[int] = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
+STEP_SECONDS: Final = 1.0
+
+
 class Clock(Protocol):
     """Elapsed time and, for people only, wall time."""
 
@@ -45,9 +48,15 @@ class DatabaseClock:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._read: tuple[datetime, float] | None = None
+        self.stepped_at: float | None = None
+        """When (elapsed) the database's clock was last found more than STEP_SECONDS off the estimate."""
 
     def observe(self, database_now: datetime, received_at: float) -> None:
         """Record that the database said `database_now` and that its answer was in hand at `received_at` (elapsed)."""
+        if self._read is not None:
+            said, then = self._read
+            if abs((database_now - said).total_seconds() - (received_at - then)) > STEP_SECONDS:
+                self.stepped_at = received_at
         self._read = (database_now, received_at)
 
     def now(self) -> datetime:
@@ -56,10 +65,3 @@ class DatabaseClock:
             return self._clock.wall()
         said, received_at = self._read
         return said + timedelta(seconds=self._clock.elapsed() - received_at)
-
-    def error_seconds(self, database_now: datetime, received_at: float) -> float | None:
-        """How far `database_now` is off the estimate, in seconds; None before the first answer."""
-        if self._read is None:
-            return None
-        said, then = self._read
-        return (database_now - said).total_seconds() - (received_at - then)

@@ -263,16 +263,16 @@ async def transact(
     work: Callable[[Connection], Awaitable[T]],
     *,
     repeatable: bool,
-    give_up_after: float | None,
+    give_up_after: float,
     clock: Clock,
 ) -> T:
     """Run `work` on a connection, trying again as the table above says.
 
-    `repeatable`: the work may be done again although its first commit may have landed. `give_up_after` seconds without
-    a connection, StoreUnavailable is raised; None: at the first loss.
+    `repeatable`: the work may be done again although its first commit may have landed; it is at least once, and until
+    `give_up_after` seconds have passed. Then, or at the first loss where it is not repeatable: StoreUnavailable.
     """
     started = clock.elapsed()
-    conflicts = 0
+    conflicts = losses = 0
     while True:
         try:
             async with connections.connection() as connection:
@@ -287,7 +287,8 @@ async def transact(
             if isinstance(error, psycopg.Error) and not is_connection_loss(error):
                 raise
             metrics.STORE_RETRIES.labels("connection").inc()
-            if not repeatable or give_up_after is None or clock.elapsed() - started > give_up_after:
+            losses += 1
+            if not repeatable or (losses > 1 and clock.elapsed() - started > give_up_after):
                 raise StoreUnavailable(f"the database cannot be reached: {_first_line(error)}") from error
             await asyncio.sleep(random.uniform(0.02, 0.2))
             with contextlib.suppress(psycopg.Error, OSError):

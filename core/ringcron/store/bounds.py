@@ -1,0 +1,32 @@
+"""The bound parameters that prune partitions.
+
+Invariant: bounds only prune; `next_run_at <= now()` in the statement is the test. They are of the grain of a day, so
+that an error of the estimated clock cannot matter, and every few seconds a claim is made with UNBOUNDED: an error in a
+bound costs seconds, never a job.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from ringcron.models import EARLIEST, PARKED
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """next_run_at in [from_at, until_at)."""
+
+    from_at: datetime
+    until_at: datetime
+
+
+UNBOUNDED: Final = Bounds(EARLIEST, PARKED)
+
+
+def near(now: datetime) -> Bounds:
+    """From yesterday 00:00 UTC to an hour ahead of `now`, on the hour."""
+    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    on_the_hour = now.replace(minute=0, second=0, microsecond=0)
+    return Bounds(midnight - timedelta(days=1), on_the_hour + timedelta(hours=2))

@@ -1,0 +1,340 @@
+"""What a worker asks of PostgreSQL: claim, peek, settle, renew, complete, reap, hand back.
+
+Invariant: every write of a run carries the fence (id, state claimed, generation, owner), and `_refuse` is the one place
+that turns a row which did not come back into LeaseLost. After an unknown commit nothing is assumed: a completion is
+looked up in `runs`, a claim is handed back.
+
+Two connections a worker at most: `main` for everything, `renewals` for the lease keeper alone, so that a slow claim
+cannot delay a renewal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final
+from uuid import UUID
+
+import orjson
+import structlog
+from ringcron_sql import query
+
+from ringcron import metrics
+from ringcron.clock import Clock, DatabaseClock
+from ringcron.errors import LeaseLost
+from ringcron.lifecycle import Settlement
+from ringcron.models import Arc, Cause, Claim, Skip, WorkerReport
+from ringcron.slots import SLOT_COUNT
+from ringcron.store.answers import Completed, EndedRun, Head, Peek, Reaped, Renewed
+from ringcron.store.bounds import UNBOUNDED, Bounds
+from ringcron.store.claimed import Claimed, Undecodable, decode_claimed
+from ringcron.store.connection import Connection, Link, transact
+
+WHOLE_RING: Final = Arc(lo=0, hi=SLOT_COUNT - 1)
+_log = structlog.get_logger(__name__)
+
+
+class WorkerStore:
+    """The statements of one worker incarnation, `worker_id`."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        worker_id: str,
+        clock: Clock,
+        database_clock: DatabaseClock,
+        lease_seconds: float,
+        statement_seconds: float,
+    ) -> None:
+        """`statement_seconds`: client-side limit on one statement; renewals get an eighth of the lease."""
+        self._worker_id = worker_id
+        self._clock = clock
+        self._database_clock = database_clock
+        self._lease_seconds = lease_seconds
+        self.main = Link(url, application_name=worker_id, seconds=statement_seconds)
+        self.renewals = Link(url, application_name=f"{worker_id}/renew", seconds=lease_seconds / 8)
+
+    async def close(self) -> None:
+        """Close both connections."""
+        await self.main.close()
+        await self.renewals.close()
+
+    async def claim(
+        self,
+        arc: Arc,
+        handlers: Sequence[str],
+        *,
+        batch: int,
+        bounds: Bounds,
+        overdue_seconds: float = 0.0,
+        solo: bool = False,
+    ) -> list[Claim]:
+        """Claim up to `batch` of the oldest due jobs of `handlers` in `arc` that are due for `overdue_seconds` or more.
+
+        Oldest first. Raises StoreUnavailable after a lost connection: the claim may have been made, so the caller
+        hands back what it does not know of (`release_unknown_claims`) before it claims again.
+        """
+        parameters = {
+            "handlers": list(handlers),
+            "lo": arc.lo,
+            "hi": arc.hi,
+            "from_at": bounds.from_at,
+            "until_at": bounds.until_at,
+            "overdue": overdue_seconds,
+            "solo": solo,
+            "batch": batch,
+            "owner": self._worker_id,
+            "lease": self._lease_seconds,
+        }
+        rows = await self._main("claim", parameters, repeatable=False)
+        if rows:
+            self._database_clock.observe(rows[-1][10], self._clock.elapsed())
+        claims = [
+            Claim(
+                id=row[0],
+                next_run_at=row[1],
+                lease_generation=row[2],
+                handler=row[3],
+                attempt=row[4],
+                scheduled_for=row[5],
+                cause=Cause(row[6]),
+                claimed_at=row[7],
+                decided_until=row[8],
+                lost=row[9],
+            )
+            for row in rows
+        ]
+        return sorted(claims, key=lambda claim: claim.next_run_at)
+
+    async def peek(self, own: Sequence[tuple[str, Arc]], handlers: Sequence[str], bounds: Bounds) -> Peek:
+        """What is due next for each (handler, arc) of `own`, for each of `handlers` on the whole ring, for quarantined
+        jobs of `handlers`, and when the next lease of anybody lapses."""
+        asked = [*own, *((handler, WHOLE_RING) for handler in handlers)]
+        parameters = {
+            "ranks": list(range(len(asked))),
+            "handlers": [handler for handler, _ in asked],
+            "los": [arc.lo for _, arc in asked],
+            "his": [arc.hi for _, arc in asked],
+            "wanted": list(handlers),
+            "from_at": bounds.from_at,
+            "until_at": bounds.until_at,
+        }
+        rows = await self._main("peek", parameters, repeatable=True)
+        answered_at = self._clock.elapsed()
+        self._database_clock.observe(rows[0][0], answered_at)
+        found = sorted(((row[4], row[3]) for row in rows if row[3] is not None), key=lambda pair: pair[0])
+        heads = [(rank, Head(handler=asked[rank][0], arc=asked[rank][1], wait_seconds=wait)) for wait, rank in found]
+        return Peek(
+            heads=tuple(head for rank, head in heads if rank < len(own)),
+            ring=tuple(head for rank, head in heads if rank >= len(own)),
+            lapse_seconds=rows[0][1],
+            solo_wait_seconds=rows[0][2],
+            answered_at=answered_at,
+        )
+
+    async def read_claimed(self, claims: Sequence[Claim]) -> list[Claimed | Undecodable]:
+        """The definitions of claimed rows; each row is decoded by itself. A row whose lease is gone is left out."""
+        if not claims:
+            return []
+        by_token = {(claim.id, claim.lease_generation): claim for claim in claims}
+        parameters = {
+            "ids": [claim.id for claim in claims],
+            "next_run_ats": [claim.next_run_at for claim in claims],
+            "owner": self._worker_id,
+            **_span(claims),
+        }
+        rows = await self._main("read_claimed", parameters, repeatable=True)
+        return [decode_claimed(by_token[row[0], row[1]], row) for row in rows if (row[0], row[1]) in by_token]
+
+    async def settle_claims(self, settlements: Sequence[tuple[Claim, Settlement]]) -> set[UUID]:
+        """Write settlements down; returns the ids whose fence let it pass."""
+        rows = [
+            {
+                "id": claim.id,
+                "next_run_at": claim.next_run_at,
+                "lease_generation": claim.lease_generation,
+                "release": settlement.release,
+                "done": settlement.done,
+                "following": settlement.next_run_at,
+                "scheduled_for": settlement.scheduled_for,
+                "cause": settlement.cause,
+                "kept": list(settlement.kept) or None,
+                **_skip_fields(settlement.skip),
+            }
+            for claim, settlement in settlements
+        ]
+        parameters = {"rows": _json(rows), "owner": self._worker_id, **_span([claim for claim, _ in settlements])}
+        settled = await self._main("settle_claims", parameters, repeatable=True)
+        return {row[0] for row in settled}
+
+    async def renew_leases(self, claims: Sequence[Claim]) -> Renewed:
+        """Renew the leases of `claims`, once: no second try here, the lease keeper decides about time."""
+        ordered = sorted(claims, key=lambda claim: claim.id)
+        parameters = {
+            "ids": [claim.id for claim in ordered],
+            "next_run_ats": [claim.next_run_at for claim in ordered],
+            "generations": [claim.lease_generation for claim in ordered],
+            "owner": self._worker_id,
+            "lease": self._lease_seconds,
+            **_span(ordered),
+        }
+        rows = await self._execute(self.renewals, "renew_leases", parameters, repeatable=False)
+        if rows:
+            self._database_clock.observe(rows[-1][3], self._clock.elapsed())
+        return Renewed(held={(row[0], row[1]): row[2] for row in rows})
+
+    async def complete_runs(self, ended: Sequence[EndedRun]) -> Completed:
+        """Write completions, at most one statement's worth. Raises StoreUnavailable while the database is away."""
+        ordered = sorted(ended, key=lambda run: run.claim.id)
+        rows = await self._complete(ordered)
+        answered = {(row[0], row[1]): bool(row[2]) for row in rows}
+        missing = [run for run in ordered if _token(run) not in answered]
+        landed, refused = await self._refuse(missing, "complete")
+        return Completed(
+            written=tuple(run for run in ordered if answered.get(_token(run)) or _token(run) in landed),
+            moved=tuple(run for run in ordered if answered.get(_token(run)) is False),
+            refused=tuple(refused),
+        )
+
+    async def _complete(self, ordered: Sequence[EndedRun]) -> list[tuple[Any, ...]]:
+        now = self._clock.elapsed()
+        rows = [
+            {
+                "id": run.claim.id,
+                "next_run_at": run.claim.next_run_at,
+                "lease_generation": run.claim.lease_generation,
+                "revision": run.revision,
+                "outcome": run.outcome,
+                "error": run.error,
+                "result": None if run.result is None else orjson.Fragment(run.result),
+                "started_ago": now - run.started_at,
+                "finished_ago": now - run.finished_at,
+                "state": run.completion.state,
+                "following": run.completion.next_run_at,
+                "delay": run.completion.delay_seconds,
+                "scheduled_for": run.completion.scheduled_for,
+                "cause": run.completion.cause,
+                "attempt": run.completion.attempt,
+                "decided_until": run.completion.decided_until,
+                "kept": list(run.completion.kept) or None,
+                "dead_reason": run.completion.dead_reason,
+                "give_back": run.completion.give_back,
+                **_skip_fields(run.completion.skip),
+            }
+            for run in ordered
+        ]
+        parameters = {"rows": _json(rows), "owner": self._worker_id, **_span([run.claim for run in ordered])}
+        return await self._main("complete_runs", parameters, repeatable=True)
+
+    async def _refuse(
+        self, missing: Sequence[EndedRun], operation: str
+    ) -> tuple[set[tuple[UUID, int]], list[tuple[EndedRun, LeaseLost]]]:
+        """The one place that decides what a row which did not come back means: landed before, or LeaseLost."""
+        if not missing:
+            return set(), []
+        parameters = {
+            "ids": [run.claim.id for run in missing],
+            "generations": [run.claim.lease_generation for run in missing],
+            "owner": self._worker_id,
+            "claimed_from": min(run.claim.claimed_at for run in missing) - timedelta(seconds=1),
+        }
+        rows = await self._main("find_landed", parameters, repeatable=True)
+        landed = {(row[0], row[1]) for row in rows if row[2]}
+        current = {row[0]: row[3] for row in rows}
+        refused = []
+        for run in missing:
+            if _token(run) in landed:
+                continue
+            error = LeaseLost(
+                run.claim.id,
+                held_generation=run.claim.lease_generation,
+                current_generation=current.get(run.claim.id),
+                operation=operation,
+            )
+            metrics.STALE_WRITES.labels(operation).inc()
+            _log.warning(
+                "write refused: the lease is gone",
+                operation=operation,
+                job=str(run.claim.id),
+                held_generation=error.held_generation,
+                current_generation=error.current_generation,
+                outcome=run.outcome.value,
+            )
+            refused.append((run, error))
+        return landed, refused
+
+    async def release_unknown_claims(self, known: Sequence[Claim]) -> list[UUID]:
+        """Hand back every claim of this worker that is not among `known`; returns the ids."""
+        parameters = {
+            "ids": [claim.id for claim in known],
+            "generations": [claim.lease_generation for claim in known],
+            "owner": self._worker_id,
+            "from_at": UNBOUNDED.from_at,
+            "until_at": UNBOUNDED.until_at,
+        }
+        rows = await self._main("release_unknown_claims", parameters, repeatable=True)
+        return [row[0] for row in rows]
+
+    async def reap_leases(self, bounds: Bounds, *, expected_now: datetime) -> list[Reaped]:
+        """Take back up to 100 lapsed leases; nothing where the database's clock is not what was expected (±1 s)."""
+        parameters = {"from_at": bounds.from_at, "until_at": bounds.until_at, "expected_now": expected_now}
+        rows = await self._main("reap_leases", parameters, repeatable=True)
+        return [Reaped(job_id=row[0], lease_generation=row[1], lease_owner=row[2], convicted=row[3]) for row in rows]
+
+    async def report_worker(self, report: WorkerReport) -> None:
+        """Say who this worker is and what it holds."""
+        slices = [
+            {"handlers": held.handlers, "arcs": [[arc.lo, arc.hi] for arc in held.arcs]} for held in report.slices
+        ]
+        parameters = {
+            "worker_id": report.worker_id,
+            "name": report.name,
+            "capacity": report.capacity,
+            "running": report.running,
+            "handlers": list(report.handlers),
+            "version": report.version,
+            "tzdata": report.tzdata,
+            "epoch": report.epoch,
+            "draining": report.draining,
+            "slices": _json(slices),
+        }
+        await self._main("report_worker", parameters, repeatable=True)
+
+    async def forget_worker(self) -> None:
+        """Remove this worker's report, and those of workers long gone."""
+        await self._main("forget_worker", {"worker_id": self._worker_id}, repeatable=True)
+
+    async def _main(self, name: str, parameters: dict[str, Any], *, repeatable: bool) -> list[tuple[Any, ...]]:
+        return await self._execute(self.main, name, parameters, repeatable=repeatable)
+
+    async def _execute(
+        self, link: Link, name: str, parameters: dict[str, Any], *, repeatable: bool
+    ) -> list[tuple[Any, ...]]:
+        statement = query(name)
+
+        async def work(connection: Connection) -> list[tuple[Any, ...]]:
+            cursor = await connection.execute(statement, parameters)
+            return await cursor.fetchall() if cursor.description is not None else []
+
+        # One more try on a fresh connection is worth it; longer outages are the loops' to wait out.
+        return await transact(link, work, repeatable=repeatable, give_up_after=0.0, clock=self._clock)
+
+
+def _token(run: EndedRun) -> tuple[UUID, int]:
+    return run.claim.id, run.claim.lease_generation
+
+
+def _span(claims: Sequence[Claim]) -> dict[str, datetime]:
+    instants = [claim.next_run_at for claim in claims]
+    return {"first_at": min(instants), "last_at": max(instants)}
+
+
+def _json(rows: Any) -> str:
+    return orjson.dumps(rows, option=orjson.OPT_UTC_Z).decode()
+
+
+def _skip_fields(skip: Skip | None) -> dict[str, Any]:
+    if skip is None:
+        return {}
+    return {"skip_first": skip.first, "skip_last": skip.last, "skip_count": skip.count, "skip_reason": skip.reason}

@@ -1,0 +1,42 @@
+-- The one claim statement: the oldest due rows of one arc become claimed, with a lease and a higher generation.
+-- Index: jobs_due (handler, next_run_at, slot); quarantined rows (solo) by jobs_quarantined. The UPDATE by primary key.
+-- from_at and until_at only prune partitions; `next_run_at <= now() - overdue` is the test, on the database's clock.
+-- One ordered scan per handler, so that a backlog of a handler that nobody has costs nothing.
+-- The generation carries the WAL timeline: a promoted replica that lost a claim can never hand its number out again.
+-- Narrow on purpose: payload and definition are read afterwards, row by row.
+with pick as materialized (
+    select due.id, due.next_run_at
+    from unnest(%(handlers)s::text[]) as wanted (handler)
+    cross join lateral (
+        select j.id, j.next_run_at
+        from jobs j
+        where j.state = 'due'
+          and j.handler = wanted.handler
+          and (j.lost > 0) = %(solo)s
+          and j.next_run_at >= %(from_at)s and j.next_run_at < %(until_at)s
+          and j.next_run_at <= now() - make_interval(secs => %(overdue)s)
+          and j.slot between %(lo)s and %(hi)s
+        order by j.next_run_at
+        limit %(batch)s
+        for update skip locked) as due
+    order by due.next_run_at
+    limit %(batch)s)
+update jobs j
+set state = 'claimed',
+    lease_owner = %(owner)s,
+    claimed_at = clock_timestamp(),
+    lease_until = clock_timestamp() + make_interval(secs => %(lease)s),
+    lease_generation = greatest(
+        j.lease_generation,
+        ((select ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::bigint) - 1) << 32) + 1,
+    attempt = j.attempt + 1,
+    occurrences = j.occurrences + (j.attempt = 0 and j.cause in ('schedule', 'catchup', 'buffer'))::int,
+    decided_until = case
+        when j.attempt = 0 and j.cause = 'schedule' then greatest(j.decided_until, clock_timestamp())
+        else j.decided_until end
+from pick
+where j.id = pick.id
+  and j.next_run_at = pick.next_run_at
+  and j.next_run_at >= %(from_at)s and j.next_run_at < %(until_at)s
+returning j.id, j.next_run_at, j.lease_generation, j.handler, j.attempt, j.scheduled_for, j.cause, j.claimed_at,
+          j.decided_until, j.lost, clock_timestamp()

@@ -1,0 +1,1 @@
+"""What tests need to drive real servers and whole programs."""

@@ -1,0 +1,6 @@
+-- What the lists of the API need and the claim path does not pay for.
+
+-- jobs?state=paused, dead, cancelled: a handful among millions; a row enters only when a person or a fault sets it aside
+create index jobs_set_aside on jobs (state, id) where state in ('paused', 'dead', 'cancelled');
+-- jobs?name=: only named jobs are in it
+create index jobs_named on jobs (name, id) where name is not null;

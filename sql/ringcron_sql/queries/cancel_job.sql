@@ -1,0 +1,44 @@
+-- Cancel a job unless a worker holds it: the one statement that decides. A lapsed lease is reaped first (run row `lost`),
+-- so that it works with no worker alive; the fence then refuses whoever held it. Key and tags are given up at once.
+-- Answers with the row as it was, and whether it is cancelled now; no row: there is no such job.
+-- Index: primary key of every partition, by id alone; then primary keys, and job_tags_by_job.
+with held as materialized (
+    select j.id, j.next_run_at, j.state, j.key, j.lease_generation, j.lease_owner, j.lease_until, j.claimed_at,
+           j.attempt, j.scheduled_for, j.cause, j.state = 'claimed' and j.lease_until < now() as lapsed
+    from jobs j
+    where j.id = %(id)s
+    for update),
+cancelled as (
+    update jobs j
+    set state = 'cancelled',
+        next_run_at = clock_timestamp(),
+        kept = null,
+        after_current = null,
+        cancel_requested = false,
+        lease_owner = null,
+        lease_until = null,
+        claimed_at = null,
+        revision = j.revision + 1,
+        updated_at = clock_timestamp()
+    from held
+    where j.id = held.id and j.next_run_at = held.next_run_at
+      and (held.state in ('due', 'paused', 'dead') or held.lapsed)
+    returning j.id),
+ran as (
+    insert into runs (job_id, lease_generation, claimed_at, attempt, scheduled_for, cause, worker_id,
+                      started_at, finished_at, outcome, error)
+    select held.id, held.lease_generation, held.claimed_at, held.attempt, held.scheduled_for, held.cause,
+           held.lease_owner, held.claimed_at, clock_timestamp(), 'lost',
+           'the lease lapsed and its worker did not come back'
+    from held
+    where held.lapsed),
+freed as (
+    delete from job_keys k
+    using held, cancelled
+    where k.key = held.key and k.job_id = cancelled.id),
+untagged as (
+    delete from job_tags t
+    using cancelled
+    where t.job_id = cancelled.id)
+select held.state, exists (select from cancelled), held.lease_owner, held.lease_until, held.lease_generation
+from held

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import concurrent.futures
 import contextlib
 import signal
 import tempfile
 import uuid
 from collections.abc import Iterator
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import psycopg
 from kazoo.client import KazooClient
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+import ringcron_sql.migrate
 from ringcron.local.postgres import PostgresServer, remove
 from ringcron.local.postgres_binaries import find_postgres
 from ringcron.local.zookeeper import ZooKeeperServer
@@ -33,12 +35,9 @@ def with_database(url: str, name: str) -> str:
 
 
 def migrate(url: str) -> None:
-    """Bring an empty database to the newest schema."""
-    folder = resources.files("ringcron_sql").joinpath("migrations")
-    names = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".sql"))
-    with psycopg.connect(url, autocommit=True) as connection:
-        for name in names:
-            connection.execute(folder.joinpath(name).read_bytes())
+    """Bring an empty database to the newest schema. In a thread: the caller may have an event loop."""
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        pool.submit(lambda: asyncio.run(ringcron_sql.migrate.migrate(url))).result()
 
 
 class Databases:

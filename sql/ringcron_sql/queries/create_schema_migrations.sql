@@ -1,0 +1,7 @@
+-- The table of what was migrated, made by the first migrator.
+create table if not exists schema_migrations (
+    version    integer     primary key,
+    name       text        not null,
+    checksum   text        not null,
+    applied_at timestamptz not null default clock_timestamp()
+)

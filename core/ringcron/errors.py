@@ -10,8 +10,11 @@
     ├── WrongState             the job's state does not allow this           (HTTP 409)
     ├── KeyExists              another job holds that key                    (HTTP 409)
     ├── LeaseLost              the fence refused a write of a run
-    ├── SessionLost            the ZooKeeper session is over
-    └── StoreUnavailable       PostgreSQL cannot be reached; retriable       (HTTP 503)
+    ├── MembershipUnavailable  ZooKeeper cannot be reached; retriable
+    │   └── SessionLost        … because the session is over; retriable
+    ├── BadAssignment          an assignment that cannot be read or written
+    ├── StoreUnavailable       PostgreSQL cannot be reached; retriable       (HTTP 503)
+    └── StatementRefused       PostgreSQL cannot store a value of this statement
 
 A message defaults to the first line of the class docstring, so that an error explains itself wherever it is raised.
 `retriable` tells whether the same call may succeed later without anybody changing anything.
@@ -104,13 +107,25 @@ class LeaseLost(RingcronError):
         )
 
 
-class SessionLost(RingcronError):
-    """The ZooKeeper session is over."""
+class MembershipUnavailable(RingcronError):
+    """ZooKeeper cannot be reached."""
 
     retriable = True
+
+
+class SessionLost(MembershipUnavailable):
+    """The ZooKeeper session is over."""
+
+
+class BadAssignment(RingcronError):
+    """The assignment cannot be read or written."""
 
 
 class StoreUnavailable(RingcronError):
     """PostgreSQL cannot be reached."""
 
     retriable = True
+
+
+class StatementRefused(RingcronError):
+    """PostgreSQL cannot store a value of this statement; trying it again cannot help."""

@@ -46,6 +46,9 @@ class EndedRun:
     started_at: float  # elapsed seconds
     finished_at: float
     completion: Completion
+    retry_after_seconds: float | None = None
+    dead: bool = False  # the handler said that no further attempt can help
+    bare: bool = False  # already stripped of what PostgreSQL might refuse
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -16,12 +16,12 @@ from typing import Any, Final
 from uuid import UUID
 
 import orjson
+import psycopg
 import structlog
-from ringcron_sql import query
 
 from ringcron import metrics
 from ringcron.clock import Clock, DatabaseClock
-from ringcron.errors import LeaseLost
+from ringcron.errors import LeaseLost, StatementRefused, StoreUnavailable
 from ringcron.lifecycle import Settlement
 from ringcron.models import Arc, Cause, Claim, Skip, WorkerReport
 from ringcron.slots import SLOT_COUNT
@@ -29,8 +29,10 @@ from ringcron.store.answers import Completed, EndedRun, Head, Peek, Reaped, Rene
 from ringcron.store.bounds import UNBOUNDED, Bounds
 from ringcron.store.claimed import Claimed, Undecodable, decode_claimed
 from ringcron.store.connection import Connection, Link, transact
+from ringcron_sql import query
 
 WHOLE_RING: Final = Arc(lo=0, hi=SLOT_COUNT - 1)
+_VALUE_FAULTS: Final = frozenset({"22", "23", "54"})
 _log = structlog.get_logger(__name__)
 
 
@@ -107,10 +109,12 @@ class WorkerStore:
         ]
         return sorted(claims, key=lambda claim: claim.next_run_at)
 
-    async def peek(self, own: Sequence[tuple[str, Arc]], handlers: Sequence[str], bounds: Bounds) -> Peek:
-        """What is due next for each (handler, arc) of `own`, for each of `handlers` on the whole ring, for quarantined
-        jobs of `handlers`, and when the next lease of anybody lapses."""
-        asked = [*own, *((handler, WHOLE_RING) for handler in handlers)]
+    async def peek(
+        self, own: Sequence[tuple[str, Arc]], ring: Sequence[str], handlers: Sequence[str], bounds: Bounds
+    ) -> Peek:
+        """What is due next for each (handler, arc) of `own`, for each handler of `ring` on the whole ring, for
+        quarantined jobs of `handlers`, and when the next lease of anybody lapses."""
+        asked = [*own, *((handler, WHOLE_RING) for handler in ring)]
         parameters = {
             "ranks": list(range(len(asked))),
             "handlers": [handler for handler, _ in asked],
@@ -282,6 +286,11 @@ class WorkerStore:
         rows = await self._main("reap_leases", parameters, repeatable=True)
         return [Reaped(job_id=row[0], lease_generation=row[1], lease_owner=row[2], convicted=row[3]) for row in rows]
 
+    async def look(self) -> None:
+        """Read the database's clock."""
+        rows = await self._main("look", {}, repeatable=True)
+        self._database_clock.observe(rows[0][0], self._clock.elapsed())
+
     async def report_worker(self, report: WorkerReport) -> None:
         """Say who this worker is and what it holds."""
         slices = [
@@ -318,7 +327,13 @@ class WorkerStore:
             return await cursor.fetchall() if cursor.description is not None else []
 
         # One more try on a fresh connection is worth it; longer outages are the loops' to wait out.
-        return await transact(link, work, repeatable=repeatable, give_up_after=0.0, clock=self._clock)
+        try:
+            return await transact(link, work, repeatable=repeatable, give_up_after=0.0, clock=self._clock)
+        except psycopg.Error as error:
+            # Only a fault of a value is final; anything else (conflicts without end, a full disk) may pass.
+            if (error.sqlstate or "")[:2] in _VALUE_FAULTS:
+                raise StatementRefused(str(error)) from error
+            raise StoreUnavailable(f"{name}: {type(error).__name__}: {error}") from error
 
 
 def _token(run: EndedRun) -> tuple[UUID, int]:

@@ -5,6 +5,7 @@
     zookeeper_hosts   "host:port/chroot", the chroot its own per test and created
     own_postgres()    starts a PostgreSQL of the test's own: .url .stop() .start() .kill() .freeze() .thaw()
     own_zookeeper()   the same of ZooKeeper: .hosts …
+    programs          .worker(…) .coordinator(…) .api(…): whole programs, killed at the end of the test
 
 Each xdist worker has servers of its own. Nothing is durable: a test server forgets its data with the machine.
 """
@@ -15,10 +16,12 @@ import contextlib
 import os
 import uuid
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.support.backends import Choice, choose, docker_answers
+from tests.support.programs import Programs
 from tests.support.servers import (
     Databases,
     OwnPostgres,
@@ -94,3 +97,10 @@ def own_postgres(server_choice: Choice) -> Iterator[Callable[..., OwnPostgres]]:
 def own_zookeeper() -> Iterator[Callable[[], OwnZooKeeper]]:
     with contextlib.ExitStack() as stack:
         yield lambda: stack.enter_context(own_zookeeper_server())
+
+
+@pytest.fixture
+def programs(tmp_path: Path) -> Iterator[Programs]:
+    started = Programs(tmp_path)
+    yield started
+    started.close()

@@ -1,0 +1,51 @@
+"""The command `ringcron`.
+
+It starts the three programs by the names of their entry points and imports none of them, so that each can be installed,
+replaced and tested alone. Exit codes: 0 done, 1 a fault, 2 wrong usage or wrong settings.
+"""
+
+from __future__ import annotations
+
+import typer
+
+from ringcron import __version__
+from ringcron.cli.programs import program_command
+from ringcron.settings import ApiSettings, CoordinatorSettings, WorkerSettings
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="ringcron",
+    help="Run jobs on time on a pool of machines.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,  # they print local variables, and so passwords
+)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"ringcron {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Say the version and end."),
+) -> None:
+    pass
+
+
+app.command("api", help="Serve the HTTP API. Needs PostgreSQL.")(program_command("api", ApiSettings))
+app.command("worker", help="Claim due jobs and run them. Needs PostgreSQL; ZooKeeper, or none.")(
+    program_command("worker", WorkerSettings)
+)
+app.command("coordinator", help="Stand for leader: share the slots out among workers, look after partitions.")(
+    program_command("coordinator", CoordinatorSettings)
+)
+
+
+def main() -> None:
+    """The console script."""
+    app()

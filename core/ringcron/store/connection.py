@@ -44,6 +44,19 @@ Connection = psycopg.AsyncConnection[tuple[Any, ...]]
 ATTEMPTS: Final = 5
 CONNECT_SECONDS: Final = 5.0
 
+PINNED_PLANS: Final = " ".join(
+    f"-c {setting}"
+    for setting in (
+        "plan_cache_mode=force_custom_plan",  # a generic plan cannot prune by bound parameters
+        "enable_seqscan=off",
+        "enable_bitmapscan=off",
+        "enable_hashjoin=off",
+        "enable_mergejoin=off",
+        "jit=off",
+    )
+)
+"""Each of a worker's statements has one right plan: nested loops over index scans. No statistics may choose another."""
+
 _log = structlog.get_logger(__name__)
 
 
@@ -112,15 +125,11 @@ class Link:
     `generation` counts the backends it has had: a change of it tells a caller that what it watched was disturbed.
     """
 
-    def __init__(
-        self, url: str, *, application_name: str, seconds: float | None = None, custom_plans: bool = True
-    ) -> None:
-        """`seconds`: client-side limit on one use, connecting included. `custom_plans`: for statements that prune by
-        bound parameters (a generic plan would open every partition)."""
+    def __init__(self, url: str, *, application_name: str, seconds: float | None = None) -> None:
+        """`seconds`: client-side limit on one use, connecting included."""
         self._url = url
         self._application_name = application_name
         self._seconds = seconds
-        self._options = "-c plan_cache_mode=force_custom_plan" if custom_plans else None
         self._connection: Connection | None = None
         self._lock = asyncio.Lock()
         self.generation = 0
@@ -129,13 +138,12 @@ class Link:
         if self._connection is not None and not self._connection.broken and not self._connection.closed:
             return self._connection
         await self._discard()
-        keywords: dict[str, Any] = {} if self._options is None else {"options": self._options}
         connection = await psycopg.AsyncConnection.connect(
             self._url,
             autocommit=True,
             connect_timeout=int(CONNECT_SECONDS),
             application_name=self._application_name,
-            **keywords,
+            options=PINNED_PLANS,
         )
         _configure(connection)
         connection.prepare_threshold = 0

@@ -1,0 +1,265 @@
+"""The plan of each of the worker's statements: partitions touched, index used; also where statistics know no claim."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from datetime import datetime, timedelta
+from typing import Any
+
+import psycopg
+import pytest
+
+from ringcron.store.bounds import UNBOUNDED, near
+from ringcron.store.connection import PINNED_PLANS
+from ringcron_sql import query
+from tests.support.days import carve_days, day_names
+from tests.support.jobs import add_many, database_now
+from tests.support.plans import Plan, explain
+
+pytestmark = pytest.mark.store
+
+CLAIMED = 600
+
+
+@pytest.fixture
+async def connection(database_url: str) -> AsyncIterator[psycopg.AsyncConnection[Any]]:
+    async with await psycopg.AsyncConnection.connect(database_url, autocommit=True, options=PINNED_PLANS) as connection:
+        await carve_days(connection, "jobs", await database_now(connection), before=10, after=10)
+        yield connection
+
+
+@pytest.fixture
+async def stale(connection: psycopg.AsyncConnection[Any]) -> psycopg.AsyncConnection[Any]:
+    """Due rows that were analyzed before many of them were claimed: statistics say that nothing is claimed."""
+    await add_many(connection, 2000, due_in=-5)
+    await add_many(connection, 2000, due_in=86400 * 3)
+    await add_many(connection, 2000, due_in=-5, handler="nobody")
+    await connection.execute("analyze jobs")
+    await connection.execute(
+        """
+        update jobs set state = 'claimed', lease_owner = 'w', lease_until = now() + interval '9 s', claimed_at = now(),
+               lease_generation = 1
+        where id in (select id from jobs where state = 'due' and next_run_at < now() and handler = 'noop' limit %s)
+        """,
+        (CLAIMED,),
+    )
+    return connection
+
+
+async def bounded(connection: psycopg.AsyncConnection[Any]) -> dict[str, Any]:
+    bounds = near(await database_now(connection))
+    return {"from_at": bounds.from_at, "until_at": bounds.until_at}
+
+
+async def held(connection: psycopg.AsyncConnection[Any], count: int = 500) -> list[tuple[Any, ...]]:
+    cursor = await connection.execute(
+        "select id, next_run_at, lease_generation from jobs where state = 'claimed' order by id limit %s", (count,)
+    )
+    return await cursor.fetchall()
+
+
+async def near_days(connection: psycopg.AsyncConnection[Any]) -> set[str]:
+    """Yesterday, today, and tomorrow where the two hours ahead reach into it."""
+    now = await database_now(connection)
+    return day_names("jobs", now - timedelta(days=1), now, near(now).until_at - timedelta(microseconds=1))
+
+
+def no_quadratic_read(plan: Plan, held_rows: int) -> None:
+    """No node may read rows in the order of held × claimed."""
+    for node in plan.nodes():
+        read = node["Actual Loops"] * (node["Actual Rows"] + node.get("Rows Removed by Filter", 0))
+        assert read <= 5 * held_rows, node
+
+
+async def test_claim(stale: psycopg.AsyncConnection[Any]) -> None:
+    parameters = {
+        "handlers": ["noop"],
+        "lo": 0,
+        "hi": 1023,
+        "overdue": 0.0,
+        "solo": False,
+        "batch": 50,
+        "owner": "w",
+        "lease": 15.0,
+        **await bounded(stale),
+    }
+    plan = await explain(stale, query("claim"), parameters, analyze=True)
+    assert plan.partitions <= await near_days(stale)
+    assert plan.subplans_removed == 0
+    assert plan.sequential == set()
+    assert plan.indexes == {"jobs_due", "jobs_pkey"}
+
+
+async def test_claim_of_a_quarantined_job(stale: psycopg.AsyncConnection[Any]) -> None:
+    parameters = {
+        "handlers": ["noop"],
+        "lo": 0,
+        "hi": 4095,
+        "overdue": 0.0,
+        "solo": True,
+        "batch": 1,
+        "owner": "w",
+        "lease": 15.0,
+        **await bounded(stale),
+    }
+    plan = await explain(stale, query("claim"), parameters)
+    assert plan.partitions <= await near_days(stale)
+    assert plan.indexes == {"jobs_quarantined", "jobs_pkey"}
+
+
+async def test_a_backlog_of_a_handler_that_nobody_has_is_not_read(stale: psycopg.AsyncConnection[Any]) -> None:
+    await add_many(stale, 20_000, due_in=-60, handler="nobody")
+    parameters = {
+        "handlers": ["noop"],
+        "lo": 0,
+        "hi": 4095,
+        "overdue": 0.0,
+        "solo": False,
+        "batch": 10,
+        "owner": "w",
+        "lease": 15.0,
+        **await bounded(stale),
+    }
+    plan = await explain(stale, query("claim"), parameters, analyze=True)
+    assert plan.buffers < 500
+    assert all(node.get("Rows Removed by Filter", 0) < 100 for node in plan.nodes())
+
+
+async def test_peek(stale: psycopg.AsyncConnection[Any]) -> None:
+    parameters = {
+        "ranks": [0, 1],
+        "handlers": ["noop", "noop"],
+        "los": [0, 0],
+        "his": [100, 4095],
+        "wanted": ["noop"],
+        **await bounded(stale),
+    }
+    plan = await explain(stale, query("peek"), parameters, analyze=True)
+    assert plan.partitions <= await near_days(stale)
+    assert plan.sequential == set()
+    assert {"jobs_due", "jobs_claimed", "jobs_quarantined"} >= plan.indexes
+    assert plan.buffers < 200
+
+
+async def test_renew(stale: psycopg.AsyncConnection[Any]) -> None:
+    rows = await held(stale)
+    plan = await explain(stale, query("renew_leases"), span(rows) | {"owner": "w", "lease": 15.0}, analyze=True)
+    await only_by_primary_key(stale, plan, len(rows))
+
+
+async def test_read_claimed(stale: psycopg.AsyncConnection[Any]) -> None:
+    rows = await held(stale)
+    plan = await explain(stale, query("read_claimed"), span(rows) | {"owner": "w"}, analyze=True)
+    await only_by_primary_key(stale, plan, len(rows))
+
+
+async def test_complete(stale: psycopg.AsyncConnection[Any]) -> None:
+    rows = await held(stale)
+    document = [
+        {
+            "id": str(row[0]),
+            "next_run_at": row[1].isoformat(),
+            "lease_generation": row[2],
+            "revision": 1,
+            "outcome": "succeeded",
+            "started_ago": 0.1,
+            "finished_ago": 0.0,
+            "state": "done",
+            "delay": 0,
+            "scheduled_for": row[1].isoformat(),
+            "cause": "schedule",
+            "attempt": 1,
+            "decided_until": row[1].isoformat(),
+            "give_back": False,
+        }
+        for row in rows
+    ]
+    parameters = {"rows": json.dumps(document), "owner": "w", **instants(rows)}
+    plan = await explain(stale, query("complete_runs"), parameters, analyze=True)
+    await only_by_primary_key(stale, plan, len(rows))
+
+
+async def test_settle(stale: psycopg.AsyncConnection[Any]) -> None:
+    rows = await held(stale)
+    document = [
+        {
+            "id": str(row[0]),
+            "next_run_at": row[1].isoformat(),
+            "lease_generation": row[2],
+            "release": False,
+            "done": False,
+            "scheduled_for": row[1].isoformat(),
+            "cause": "catchup",
+        }
+        for row in rows
+    ]
+    parameters = {"rows": json.dumps(document), "owner": "w", **instants(rows)}
+    plan = await explain(stale, query("settle_claims"), parameters, analyze=True)
+    await only_by_primary_key(stale, plan, len(rows))
+
+
+async def test_reap(stale: psycopg.AsyncConnection[Any]) -> None:
+    parameters = {"expected_now": await database_now(stale), **await bounded(stale)}
+    plan = await explain(stale, query("reap_leases"), parameters)
+    assert plan.partitions_of("jobs") <= await near_days(stale)
+    assert plan.sequential == set()
+    assert plan.indexes == {"jobs_claimed", "jobs_pkey"}
+
+
+async def test_reap_of_nothing_reads_next_to_nothing(stale: psycopg.AsyncConnection[Any]) -> None:
+    parameters = {
+        "expected_now": await database_now(stale),
+        "from_at": UNBOUNDED.from_at,
+        "until_at": UNBOUNDED.until_at,
+    }
+    plan = await explain(stale, query("reap_leases"), parameters, analyze=True)
+    assert plan.sequential == set()
+    assert plan.buffers < 200
+
+
+async def test_hand_back(stale: psycopg.AsyncConnection[Any]) -> None:
+    parameters = {
+        "ids": [],
+        "generations": [],
+        "owner": "somebody else",
+        "from_at": UNBOUNDED.from_at,
+        "until_at": UNBOUNDED.until_at,
+    }
+    plan = await explain(stale, query("release_unknown_claims"), parameters)
+    assert plan.indexes == {"jobs_claimed"}
+    assert plan.sequential == set()
+
+
+async def test_find_landed(stale: psycopg.AsyncConnection[Any]) -> None:
+    rows = await held(stale, 3)
+    parameters = {
+        "ids": [row[0] for row in rows],
+        "generations": [row[2] for row in rows],
+        "owner": "w",
+        "claimed_from": await database_now(stale),
+    }
+    plan = await explain(stale, query("find_landed"), parameters)
+    assert plan.sequential == set()
+    assert plan.indexes == {"jobs_pkey", "runs_pkey"}
+
+
+def instants(rows: list[tuple[Any, ...]]) -> dict[str, datetime]:
+    return {"first_at": min(row[1] for row in rows), "last_at": max(row[1] for row in rows)}
+
+
+def span(rows: list[tuple[Any, ...]]) -> dict[str, Any]:
+    return {
+        "ids": [row[0] for row in rows],
+        "next_run_ats": [row[1] for row in rows],
+        "generations": [row[2] for row in rows],
+        **instants(rows),
+    }
+
+
+async def only_by_primary_key(connection: psycopg.AsyncConnection[Any], plan: Plan, rows: int) -> None:
+    assert plan.partitions_of("jobs") <= await near_days(connection)
+    assert plan.subplans_removed == 0
+    assert plan.sequential == set()
+    assert plan.indexes == {"jobs_pkey"}
+    no_quadratic_read(plan, rows)

@@ -1,0 +1,2 @@
+-- Under lock_partitioned. The file is removed after the locks are released.
+drop table {partition}

@@ -1,0 +1,2 @@
+-- Under lock_partitioned.
+alter table {partition} rename to {new_name}

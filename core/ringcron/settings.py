@@ -65,8 +65,8 @@ def _log_format() -> str:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class CommonSettings:
-    """What every program is told."""
+class DatabaseSettings:
+    """What a program is told that needs PostgreSQL and nothing else."""
 
     database_url: str = _setting(
         readers.database_url,
@@ -74,20 +74,6 @@ class CommonSettings:
         variables=("RINGCRON_DATABASE_URL", "DATABASE_URL"),
         required=True,
         secret=True,
-    )
-    zookeeper: str | None = _setting(
-        readers.optional(readers.zookeeper),
-        "ZooKeeper, as h1:2181,h2:2181,h3:2181/ringcron; none: do without, every worker claims from the whole ring",
-        default=None,
-    )
-    session_seconds: float = _setting(
-        readers.seconds(1, 60), "ZooKeeper session: how long until a silent member is dropped", default=10.0
-    )
-    log_format: Literal["json", "console"] = _setting(
-        readers.choice("json", "console"), "Form of the log; console on a terminal, else json", factory=_log_format
-    )
-    log_level: Literal["debug", "info", "warning", "error"] = _setting(
-        readers.choice("debug", "info", "warning", "error"), "Least level that is logged", default="info"
     )
 
     REQUIRED: ClassVar[frozenset[str]] = frozenset()
@@ -121,6 +107,26 @@ class CommonSettings:
     def conflicts(self) -> list[str]:
         """Faults that lie between settings that are good by themselves."""
         return []
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CommonSettings(DatabaseSettings):
+    """What every program that keeps running is told."""
+
+    zookeeper: str | None = _setting(
+        readers.optional(readers.zookeeper),
+        "ZooKeeper, as h1:2181,h2:2181,h3:2181/ringcron; none: do without, every worker claims from the whole ring",
+        default=None,
+    )
+    session_seconds: float = _setting(
+        readers.seconds(1, 60), "ZooKeeper session: how long until a silent member is dropped", default=10.0
+    )
+    log_format: Literal["json", "console"] = _setting(
+        readers.choice("json", "console"), "Form of the log; console on a terminal, else json", factory=_log_format
+    )
+    log_level: Literal["debug", "info", "warning", "error"] = _setting(
+        readers.choice("debug", "info", "warning", "error"), "Least level that is logged", default="info"
+    )
 
 
 def _given(

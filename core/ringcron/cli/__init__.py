@@ -9,8 +9,10 @@ from __future__ import annotations
 import typer
 
 from ringcron import __version__
-from ringcron.cli.programs import program_command
-from ringcron.settings import ApiSettings, CoordinatorSettings, WorkerSettings
+from ringcron.cli.migrate import migrate_database
+from ringcron.cli.programs import program_command, settings_command
+from ringcron.cli.up import up
+from ringcron.settings import ApiSettings, CoordinatorSettings, DatabaseSettings, WorkerSettings
 
 __all__ = ["app", "main"]
 
@@ -44,6 +46,10 @@ app.command("worker", help="Claim due jobs and run them. Needs PostgreSQL; ZooKe
 app.command("coordinator", help="Stand for leader: share the slots out among workers, look after partitions.")(
     program_command("coordinator", CoordinatorSettings)
 )
+app.command("migrate", help="Bring the database to the schema of this version.")(
+    settings_command(DatabaseSettings, migrate_database)
+)
+app.command("up", help="Start everything on this machine: real servers, coordinators, workers, the API.")(up)
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""One command per program, with a flag for each of its settings, made from the settings themselves."""
+"""Commands with a flag for each setting of a settings class, made from the class itself."""
 
 from __future__ import annotations
 
@@ -7,24 +7,31 @@ import inspect
 import os
 from collections.abc import Callable
 from importlib.metadata import entry_points
-from typing import Any, Final, get_type_hints
+from typing import Any, Final, TypeVar, get_type_hints
 
 import typer
 
 from ringcron.cli.faults import told
 from ringcron.errors import ConfigError
-from ringcron.settings import CommonSettings, flag_of, variables_of
+from ringcron.settings import DatabaseSettings, flag_of, variables_of
 
 GROUP: Final = "ringcron.programs"
 
 
-def program_command(program: str, settings_class: type[CommonSettings]) -> Callable[..., None]:
-    """A command that reads the program's settings from its flags and the environment, and starts it."""
+S = TypeVar("S", bound=DatabaseSettings)
+
+
+def program_command(program: str, settings_class: type[DatabaseSettings]) -> Callable[..., None]:
+    """A command that reads a program's settings and starts it."""
+    return settings_command(settings_class, lambda settings: _find(program)(settings))
+
+
+def settings_command(settings_class: type[S], run: Callable[[S], int]) -> Callable[..., None]:
+    """A command that reads settings from its flags and the environment, and ends with the exit code of `run`."""
 
     def command(**flags: Any) -> None:
         with told():
-            settings = settings_class.load(os.environ, **flags)
-            code = _find(program)(settings)
+            code = run(settings_class.load(os.environ, **flags))
         raise typer.Exit(code)
 
     types = get_type_hints(settings_class)
@@ -34,11 +41,11 @@ def program_command(program: str, settings_class: type[CommonSettings]) -> Calla
     return command
 
 
-def _find(program: str) -> Callable[[CommonSettings], int]:
+def _find(program: str) -> Callable[[DatabaseSettings], int]:
     found = entry_points(group=GROUP, name=program)
     if not found:
         raise ConfigError([f"the program {program!r} is not installed here"])
-    main: Callable[[CommonSettings], int] = next(iter(found)).load()
+    main: Callable[[DatabaseSettings], int] = next(iter(found)).load()
     return main
 
 

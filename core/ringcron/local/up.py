@@ -1,0 +1,193 @@
+"""`ringcron up`: PostgreSQL, ZooKeeper, coordinators, workers and the API on this machine, and their ends.
+
+Invariants: the parent alone starts and ends things, and holds nothing that matters (jobs live in PostgreSQL); what it
+starts is gone when it is gone, however it ended. up.json is written when every program serves, and taken away at the
+end. Startup is all or nothing: a program that ends before everything serves ends the rest, and its log is shown.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from ringcron import service
+from ringcron.clock import SystemClock
+from ringcron.local import api_calls, samples
+from ringcron.local.data_folder import DataFolder
+from ringcron.local.errors import LocalServerError, NotAvailable
+from ringcron.local.postgres import PostgresServer
+from ringcron.local.processes import free_port, is_free
+from ringcron.local.programs import Programs
+from ringcron.local.report import Addresses, announcement, up_document
+from ringcron.local.supervisor import Child, Supervisor
+from ringcron.local.zookeeper import ZooKeeperServer
+from ringcron.settings import DatabaseSettings
+from ringcron_sql.migrate import MigrationError, migrate
+
+SERVING_SECONDS: Final = 60.0
+LOOK_SECONDS: Final = 0.1
+SERVERS, COORDINATORS, WORKERS, API = range(4)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class UpOptions:
+    """What `ringcron up` is told. `zookeeper` and `database` None: servers of our own; `zookeeper` "none": without."""
+
+    workers: int
+    concurrency: int
+    coordinators: int
+    handlers: tuple[str, ...]
+    default_handler: str
+    allow_commands: bool
+    api_port: int
+    data_folder: Path
+    fresh: bool
+    sample: bool
+    zookeeper: str | None
+    database: str | None
+
+
+def run(options: UpOptions) -> int:
+    """Start everything, stay until asked to stop, stop everything; the exit code. Raises LocalServerError."""
+    if options.api_port and not is_free(options.api_port):
+        raise LocalServerError(
+            f"port {options.api_port} is in use: stop what listens there, or choose another by --api-port"
+        )
+    if options.database is not None:
+        DatabaseSettings.load({}, database_url=options.database)
+    with DataFolder(options.data_folder) as folder:
+        if options.fresh:
+            folder.clear()
+        folder.turn_logs()
+        return asyncio.run(Up(options, folder).run())
+
+
+class Up:
+    """One run of `ringcron up`."""
+
+    def __init__(self, options: UpOptions, folder: DataFolder) -> None:
+        self._options = options
+        self._folder = folder
+        self._clock = SystemClock()
+        self._supervisor = Supervisor(self._clock, say=say, changed=self._write_up_file)
+        self._addresses: Addresses | None = None
+
+    async def run(self) -> int:
+        asked = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for sign in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            loop.add_signal_handler(sign, self._asked_to_stop, asked)
+        starting = asyncio.create_task(self._start())
+        waiting = asyncio.create_task(asked.wait())
+        try:
+            await asyncio.wait({starting, waiting}, return_when=asyncio.FIRST_COMPLETED)
+            if starting.done():
+                starting.result()
+                await waiting
+        finally:
+            self._folder.forget()
+            for task in (starting, waiting):
+                task.cancel()
+            await asyncio.gather(starting, waiting, return_exceptions=True)
+            await self._supervisor.stop()
+        say("everything has stopped")
+        return service.OK
+
+    def _asked_to_stop(self, asked: asyncio.Event) -> None:
+        if asked.is_set():
+            self._supervisor.kill()
+            return
+        say("stopping: runs in progress may finish; once more, and everything is killed")
+        asked.set()
+
+    async def _start(self) -> None:
+        options = self._options
+        database_url = options.database or await self._start_postgres()
+        zookeeper = options.zookeeper or await self._start_zookeeper()
+        try:
+            for sentence in await migrate(database_url):
+                say(sentence)
+        except MigrationError as error:
+            raise LocalServerError(str(error)) from error
+        port = options.api_port or free_port()
+        programs = Programs(
+            self._folder,
+            database_url=database_url,
+            zookeeper=zookeeper,
+            concurrency=options.concurrency,
+            handlers=options.handlers,
+            default_handler=options.default_handler,
+            allow_commands=options.allow_commands,
+        )
+        for number in range(1, options.coordinators + 1):
+            await self._supervisor.start(programs.coordinator(f"coordinator-{number}", COORDINATORS))
+        for number in range(1, options.workers + 1):
+            await self._supervisor.start(programs.worker(f"worker-{number}", WORKERS))
+        await self._supervisor.start(programs.api("api", API, port))
+        await self._until_serving(port, assigned=zookeeper != "none")
+        if options.sample:
+            await asyncio.to_thread(samples.put_in, port, self._clock.wall())
+        self._addresses = Addresses(port=port, database_url=database_url, zookeeper=zookeeper)
+        self._supervisor.keep()
+        self._write_up_file()
+        print(announcement(self._addresses, self._folder, self._supervisor.children, options.concurrency), flush=True)
+
+    async def _start_postgres(self) -> str:
+        settings = {"max_connections": str(200 + 8 * self._options.workers)}
+        server = PostgresServer(self._folder.postgres, settings=settings)
+        await self._supervisor.start(
+            Child(
+                role="postgres",
+                name="postgres",
+                stage=SERVERS,
+                spawn=server.spawn,
+                is_ready=server.is_ready,
+                log=server.log,
+                stop_signal=signal.SIGINT,
+                kill_signal=signal.SIGQUIT,
+            )
+        )
+        say(f"PostgreSQL {server.major} serves on 127.0.0.1:{server.port}")
+        return server.url
+
+    async def _start_zookeeper(self) -> str:
+        try:
+            server = ZooKeeperServer(self._folder.zookeeper)
+        except NotAvailable as error:
+            raise NotAvailable(f"{error}\n(or do without ZooKeeper: --zookeeper none)") from error
+        await self._supervisor.start(
+            Child(
+                role="zookeeper",
+                name="zookeeper",
+                stage=SERVERS,
+                spawn=server.spawn,
+                is_ready=server.is_ready,
+                log=server.log,
+            )
+        )
+        say(f"ZooKeeper serves on {server.hosts}")
+        return server.hosts
+
+    async def _until_serving(self, port: int, *, assigned: bool) -> None:
+        """Wait until all workers have reported themselves and own the whole ring."""
+        deadline = self._clock.elapsed() + SERVING_SECONDS
+        while not await asyncio.to_thread(api_calls.serving, port, workers=self._options.workers, assigned=assigned):
+            for child in self._supervisor.children:
+                self._supervisor.check(child)
+            if self._clock.elapsed() > deadline:
+                raise LocalServerError(
+                    f"after {SERVING_SECONDS:.0f} s the workers do not own the whole ring yet; see {self._folder.logs}"
+                )
+            await asyncio.sleep(LOOK_SECONDS)
+
+    def _write_up_file(self) -> None:
+        if self._addresses is not None:
+            self._folder.announce(up_document(self._addresses, self._supervisor.children))
+
+
+def say(sentence: str) -> None:
+    """One line for the person at the terminal."""
+    print(f"ringcron: {sentence}", flush=True)

@@ -104,6 +104,8 @@ class Cron:
     def seek(self, low: int, years: int) -> int | None:
         """The first tick at or after the minute `low`, at most `years` later."""
         high = min(low + years * 366 * DAY, _END)
+        if high <= low:
+            return None
         # Years without a matching day are passed over before their offsets are looked up.
         local = self._times.first(low - 2 * DAY, high + 2 * DAY)
         if local is None:

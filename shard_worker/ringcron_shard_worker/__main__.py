@@ -1,0 +1,61 @@
+"""The worker program: settings, handlers, service."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+
+from ringcron import service
+from ringcron.clock import SystemClock
+from ringcron.settings import WorkerSettings
+from ringcron_shard_worker.builtin import BuiltinSettings, full_registry
+from ringcron_shard_worker.execution import Execution
+from ringcron_shard_worker.lease_keeper import GRACE_SHARE
+from ringcron_shard_worker.slice_holder import SliceHolder
+from ringcron_shard_worker.worker import Worker
+
+
+def main(settings: WorkerSettings) -> int:
+    """Run a worker until it is asked to drain; returns the exit code of the process."""
+    # Of this process start: a name that comes back is another incarnation, and owns nothing of the old one.
+    worker_id = f"{settings.name}.{secrets.token_hex(4)}"
+
+    async def body(drain: asyncio.Event) -> None:
+        await make_worker(settings, worker_id).run(drain)
+
+    return service.run(
+        "worker",
+        settings,
+        body,
+        name=worker_id,
+        metrics_port=settings.metrics_port,
+        metrics_host=settings.metrics_host,
+    )
+
+
+def make_worker(settings: WorkerSettings, worker_id: str) -> Worker:
+    """Load the handlers and put a worker together. Raises ConfigError where a module cannot be imported."""
+    builtin = BuiltinSettings(
+        default_handler=settings.default_handler,
+        allow_commands=settings.allow_commands,
+        http_allow=settings.http_allow,
+        http_deny=settings.http_deny,
+    )
+    registry = full_registry(settings.handlers, builtin)
+    clock = SystemClock()
+    execution = Execution(
+        registry,
+        clock,
+        modules=settings.handlers,
+        builtin=builtin,
+        grace_seconds=settings.lease_seconds * GRACE_SHARE,
+        log_format=settings.log_format,
+        log_level=settings.log_level,
+    )
+    handlers = registry.names()
+    holder = SliceHolder(settings, worker_id=worker_id, handlers=handlers, clock=clock)
+    return Worker(settings, worker_id=worker_id, handlers=handlers, holder=holder, execution=execution, clock=clock)
+
+
+if __name__ == "__main__":
+    raise SystemExit("start it as: ringcron worker")

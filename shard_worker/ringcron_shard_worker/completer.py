@@ -1,0 +1,131 @@
+"""Writes completions in batches: as soon as the last batch is answered, whatever has gathered meanwhile.
+
+Invariant: a completion that was handed over is written, refused by the fence, or still in here. While the database is
+away it waits; the fence judges it when it is back. A batch that fails for a reason that trying again cannot cure is
+split down to the row, which is then recorded as failed with a cleaned text.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import random
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final
+
+import structlog
+
+from ringcron import metrics
+from ringcron.errors import StatementRefused, StoreUnavailable
+from ringcron.models import JobState, RunOutcome
+from ringcron.store.answers import Completed, EndedRun
+from ringcron.store.worker import WorkerStore
+from ringcron_shard_worker.leases import Leases
+
+BATCH: Final = 500
+
+_log = structlog.get_logger(__name__)
+
+
+class Completer:
+    """The queue of ended runs and the loop that writes them."""
+
+    def __init__(
+        self,
+        store: WorkerStore,
+        leases: Leases,
+        decide_again: Callable[[Sequence[EndedRun]], Awaitable[list[EndedRun]]],
+    ) -> None:
+        """`decide_again`: reads the definitions of runs whose job changed meanwhile and decides anew."""
+        self._store = store
+        self._leases = leases
+        self._decide_again = decide_again
+        self._waiting: deque[EndedRun] = deque()
+        self._some = asyncio.Event()
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    def put(self, ended: EndedRun) -> None:
+        """Take over a completion."""
+        self._waiting.append(ended)
+        self._idle.clear()
+        self._some.set()
+
+    async def flushed(self) -> None:
+        """Wait until nothing waits to be written."""
+        await self._idle.wait()
+
+    async def run_forever(self) -> None:
+        while True:
+            await self._some.wait()
+            batch = [self._waiting.popleft() for _ in range(min(BATCH, len(self._waiting)))]
+            await self._write(batch)
+            if not self._waiting:
+                self._some.clear()
+                self._idle.set()
+
+    async def _write(self, batch: Sequence[EndedRun]) -> None:
+        pause = 0.05
+        while True:
+            try:
+                completed = await self._store.complete_runs(batch)
+                break
+            except StoreUnavailable as error:
+                _log.warning("completions wait for the database", count=len(batch), error=str(error))
+                await asyncio.sleep(random.uniform(0.5, 1) * pause)
+                pause = min(1.0, pause * 2)
+            except StatementRefused as error:
+                await self._split(batch, error)
+                return
+        self._settle_accounts(completed)
+        if completed.moved:
+            for ended in await self._decide_again(completed.moved):
+                self.put(ended)
+
+    async def _split(self, batch: Sequence[EndedRun], error: StatementRefused) -> None:
+        if len(batch) > 1:
+            middle = len(batch) // 2
+            await self._write(batch[:middle])
+            await self._write(batch[middle:])
+            return
+        ended = batch[0]
+        if ended.bare:
+            # Not even that: its lease lapses, and the reaper's record and quarantine take over.
+            _log.error("completion given up", job=str(ended.claim.id), error=str(error))
+            self._leases.drop(ended.claim)
+            return
+        _log.error("completion cannot be written as it is", job=str(ended.claim.id), error=str(error))
+        await self._write([_bare(ended, str(error))])
+
+    def _settle_accounts(self, completed: Completed) -> None:
+        for ended in completed.written:
+            self._leases.drop(ended.claim)
+            metrics.RUNS.labels(ended.outcome.value).inc()
+            if ended.completion.state is JobState.DEAD:
+                metrics.DEAD.inc()
+                _log.error("job is dead", job=str(ended.claim.id), reason=ended.completion.dead_reason)
+            if ended.completion.skip is not None:
+                metrics.SKIPPED_TICKS.labels(ended.completion.skip.reason.value).inc(ended.completion.skip.count)
+        for ended, _ in completed.refused:
+            self._leases.drop(ended.claim)
+
+
+def _bare(ended: EndedRun, fault: str) -> EndedRun:
+    """The same completion without what PostgreSQL might refuse: no result, plain texts, no kept ticks or skip."""
+    text = f"the record of this run could not be stored: {fault}".encode("ascii", "replace").decode()[:500]
+    completion = ended.completion
+    return dataclasses.replace(
+        ended,
+        bare=True,
+        outcome=RunOutcome.FAILED,
+        error=text,
+        result=None,
+        completion=dataclasses.replace(
+            completion,
+            state=JobState.DEAD if completion.skip is not None or completion.kept else completion.state,
+            kept=(),
+            skip=None,
+            dead_reason=text if completion.skip or completion.kept or completion.dead_reason else None,
+        ),
+    )

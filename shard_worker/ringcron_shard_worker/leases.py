@@ -1,0 +1,103 @@
+"""The leases that this worker holds, and how much room it has.
+
+Invariant: a claim is in here from before its run may start until its completion is written or its lease is known to be
+lost. What PostgreSQL says this worker holds and what is not in here is handed back. PostgreSQL is authoritative.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+from ringcron.models import Claim
+from ringcron_shard_worker.execution import RunControl
+
+UNWRITTEN_LIMIT: Final = 1000
+"""While so many completions wait to be written, nothing more is claimed."""
+
+
+@dataclass(kw_only=True, slots=True)
+class Held:
+    """One lease. `running` is False once the handler has ended and the completion waits to be written."""
+
+    claim: Claim
+    control: RunControl
+    running: bool = True
+
+
+class Leases:
+    """Every lease that is held, by (job id, generation)."""
+
+    def __init__(self, capacity: int) -> None:
+        self.capacity = capacity
+        self._held: dict[tuple[UUID, int], Held] = {}
+        self._running = 0
+        self._solo = 0
+        self._room = asyncio.Event()
+        self._room.set()
+
+    def add(self, claim: Claim, control: RunControl) -> Held:
+        """A claim was made: it takes a place at once."""
+        held = Held(claim=claim, control=control)
+        self._held[claim.id, claim.lease_generation] = held
+        self._running += 1
+        self._solo += claim.lost > 0
+        self._note_room()
+        return held
+
+    def ended(self, claim: Claim) -> None:
+        """The handler has ended: its place is free, its lease is still held until the completion is written."""
+        held = self._held.get((claim.id, claim.lease_generation))
+        if held is not None and held.running:
+            held.running = False
+            self._running -= 1
+            self._solo -= claim.lost > 0
+            self._note_room()
+
+    def drop(self, claim: Claim) -> None:
+        """The completion is written, or the lease is lost or handed back."""
+        self.ended(claim)
+        self._held.pop((claim.id, claim.lease_generation), None)
+        self._note_room()
+
+    def get(self, job_id: UUID, generation: int) -> Held | None:
+        return self._held.get((job_id, generation))
+
+    def all(self) -> list[Held]:
+        return list(self._held.values())
+
+    def claims(self) -> list[Claim]:
+        return [held.claim for held in self._held.values()]
+
+    @property
+    def running(self) -> int:
+        """Runs whose handler has not ended."""
+        return self._running
+
+    @property
+    def solo_running(self) -> bool:
+        """Whether a quarantined job is running here; one at most does."""
+        return self._solo > 0
+
+    @property
+    def empty(self) -> bool:
+        return not self._held
+
+    @property
+    def free(self) -> int:
+        """How many more jobs can start now."""
+        if len(self._held) - self._running >= UNWRITTEN_LIMIT:
+            return 0
+        return self.capacity - self._running
+
+    async def room(self) -> None:
+        """Wait until a job can start."""
+        await self._room.wait()
+
+    def _note_room(self) -> None:
+        if self.free > 0:
+            self._room.set()
+        else:
+            self._room.clear()

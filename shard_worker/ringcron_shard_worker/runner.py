@@ -1,0 +1,230 @@
+"""From claims to completions: read, settle, run, decide.
+
+Invariant: no handler starts before its row was decoded by itself and its missed ticks were settled under the fence; and
+whatever happens to a run, exactly one completion is handed to the completer (the fence decides whether it counts).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import random
+from collections.abc import Sequence
+
+import structlog
+
+from ringcron import metrics
+from ringcron.clock import Clock, DatabaseClock
+from ringcron.errors import ScheduleError, StatementRefused, StoreUnavailable
+from ringcron.lifecycle import Completion, Settlement, after_run, settle
+from ringcron.models import Claim, JobState, RunOutcome
+from ringcron.store.answers import EndedRun
+from ringcron.store.claimed import Claimed, Undecodable
+from ringcron.store.worker import WorkerStore
+from ringcron_shard_worker.completer import Completer
+from ringcron_shard_worker.execution import Execution, RunControl, RunRequest, RunResult
+from ringcron_shard_worker.leases import Leases
+
+_log = structlog.get_logger(__name__)
+
+
+class Runner:
+    """Runs claimed jobs; `complete` is set once the completer exists."""
+
+    def __init__(
+        self, store: WorkerStore, leases: Leases, execution: Execution, clock: Clock, database_clock: DatabaseClock
+    ) -> None:
+        self._store = store
+        self._leases = leases
+        self._execution = execution
+        self._clock = clock
+        self._database_clock = database_clock
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.completer = Completer(store, leases, self.decide_again)
+
+    async def start(self, claims: Sequence[Claim], trust_until: float) -> None:
+        """Take over fresh claims. Raises StoreUnavailable where they could not be read or settled; those that were not
+        started are then no longer among the leases, for the claimer to hand back."""
+        for claim in claims:
+            self._leases.add(claim, RunControl(trust_until))
+        started: set[Claim] = set()
+        try:
+            decoded = await self._store.read_claimed(claims)
+            for row in decoded:
+                if isinstance(row, Undecodable):
+                    started.add(row.claim)
+                    self._bury(row.claim, row.revision, row.reason)
+            await self._settle_and_run([row for row in decoded if isinstance(row, Claimed)], started)
+        finally:
+            for claim in claims:
+                if claim not in started:
+                    self._leases.drop(claim)
+
+    async def _settle_and_run(self, rows: Sequence[Claimed], started: set[Claim]) -> None:
+        to_settle: list[tuple[Claimed, Settlement]] = []
+        for row in rows:
+            try:
+                settlement = settle(row.going)
+            except ScheduleError as fault:
+                started.add(row.claim)
+                self._bury(row.claim, row.revision, f"its schedule cannot be evaluated: {fault}")
+                continue
+            if row.cancel_requested:
+                started.add(row.claim)
+                self._end_unrun(row, RunOutcome.CANCELLED)
+            elif settlement is None:
+                started.add(row.claim)
+                self._spawn(row)
+            else:
+                to_settle.append((row, settlement))
+        if not to_settle:
+            return
+        passed = await self._store.settle_claims([(row.claim, settlement) for row, settlement in to_settle])
+        for row, settlement in to_settle:
+            if row.claim.id not in passed:
+                continue
+            if settlement.skip is not None:
+                metrics.SKIPPED_TICKS.labels(settlement.skip.reason.value).inc(settlement.skip.count)
+            if not settlement.release:
+                started.add(row.claim)
+                self._spawn(_settled(row, settlement))
+
+    def _spawn(self, row: Claimed) -> None:
+        task = asyncio.create_task(self._run(row), name=row.claim.run_id)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _run(self, row: Claimed) -> None:
+        claim = row.claim
+        held = self._leases.get(claim.id, claim.lease_generation)
+        if held is None:
+            return
+        started_at = self._clock.elapsed()
+        delay = (self._database_clock.now() - claim.next_run_at).total_seconds()
+        metrics.RUN_START_DELAY.labels(claim.cause.value).observe(max(0.0, delay))
+        request = RunRequest(
+            job_id=claim.id,
+            run_id=claim.run_id,
+            handler=claim.handler,
+            payload=row.going.definition.payload,
+            scheduled_for=claim.scheduled_for,
+            attempt=claim.attempt,
+            lease_generation=claim.lease_generation,
+            timeout_seconds=row.going.definition.timeout_seconds,
+            solo=claim.lost > 0,
+        )
+        try:
+            result = await self._execution.run(request, held.control)
+        except Exception as error:  # a fault of ours: the run is recorded as failed, never silently dropped
+            _log.exception("execution failed", job=str(claim.id), run=claim.run_id)
+            result = RunResult(
+                outcome=RunOutcome.FAILED,
+                error=f"ringcron could not run it: {type(error).__name__}: {error}",
+                result=None,
+                retry_after_seconds=None,
+                dead=False,
+            )
+        finished_at = self._clock.elapsed()
+        self._leases.ended(claim)
+        metrics.RUN_DURATION.labels(claim.handler).observe(finished_at - started_at)
+        self.completer.put(self._ended(row, result, started_at, finished_at))
+
+    def _ended(self, row: Claimed, result: RunResult, started_at: float, finished_at: float) -> EndedRun:
+        completion = after_run(
+            row.going,
+            result.outcome,
+            now=self._database_clock.now(),
+            random=random.random(),
+            error=result.error,
+            retry_after_seconds=result.retry_after_seconds,
+            dead=result.dead,
+        )
+        return EndedRun(
+            claim=row.claim,
+            revision=row.revision,
+            outcome=result.outcome,
+            error=result.error,
+            result=result.result,
+            started_at=started_at,
+            finished_at=finished_at,
+            completion=completion,
+            retry_after_seconds=result.retry_after_seconds,
+            dead=result.dead,
+        )
+
+    def _end_unrun(self, row: Claimed, outcome: RunOutcome) -> None:
+        now = self._clock.elapsed()
+        result = RunResult(outcome=outcome, error=None, result=None, retry_after_seconds=None, dead=False)
+        self._leases.ended(row.claim)
+        self.completer.put(self._ended(row, result, now, now))
+
+    def _bury(self, claim: Claim, revision: int, reason: str) -> None:
+        """The job goes dead with its reason; its neighbours run."""
+        now = self._clock.elapsed()
+        self._leases.ended(claim)
+        completion = Completion(
+            state=JobState.DEAD,
+            next_run_at=None,
+            delay_seconds=0.0,
+            scheduled_for=claim.scheduled_for,
+            cause=claim.cause,
+            attempt=claim.attempt,
+            lost=0,
+            decided_until=claim.decided_until,
+            kept=(),
+            dead_reason=reason,
+        )
+        self.completer.put(
+            EndedRun(
+                claim=claim,
+                revision=revision,
+                outcome=RunOutcome.FAILED,
+                error=reason,
+                result=None,
+                started_at=now,
+                finished_at=now,
+                completion=completion,
+            )
+        )
+
+    async def decide_again(self, moved: Sequence[EndedRun]) -> list[EndedRun]:
+        """The definitions of these changed while they ran: read them again and decide on the new ones."""
+        by_id = {ended.claim.id: ended for ended in moved}
+        while True:
+            try:
+                rows = await self._store.read_claimed([ended.claim for ended in moved])
+                break
+            except (StoreUnavailable, StatementRefused) as error:
+                _log.warning("changed definitions cannot be read yet", count=len(moved), error=str(error))
+                await asyncio.sleep(random.uniform(0.2, 1.0))
+        decided = []
+        for row in rows:
+            ended = by_id[row.claim.id]
+            if isinstance(row, Undecodable):
+                self._bury(row.claim, row.revision, row.reason)
+                continue
+            completion = after_run(
+                row.going,
+                ended.outcome,
+                now=self._database_clock.now(),
+                random=random.random(),
+                error=ended.error,
+                retry_after_seconds=ended.retry_after_seconds,
+                dead=ended.dead,
+            )
+            decided.append(dataclasses.replace(ended, revision=row.revision, completion=completion))
+        for ended in moved:
+            if all(row.claim.id != ended.claim.id for row in rows):
+                self._leases.drop(ended.claim)
+        return decided
+
+    async def ended(self) -> None:
+        """Wait until no handler runs."""
+        while self._tasks:
+            await asyncio.wait(set(self._tasks))
+
+
+def _settled(row: Claimed, settlement: Settlement) -> Claimed:
+    """The claimed job as the settlement left it in PostgreSQL."""
+    claim = dataclasses.replace(row.claim, scheduled_for=settlement.scheduled_for, cause=settlement.cause)
+    return dataclasses.replace(row, going=dataclasses.replace(row.going, claim=claim, kept=settlement.kept))

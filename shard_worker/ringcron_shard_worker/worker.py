@@ -1,0 +1,180 @@
+"""One worker: wires the loops, owns capacity, and drains.
+
+    slice holder ─▶ claimer ─▶ runner ─▶ execution ─▶ completer ─▶ PostgreSQL
+                       ▲          │                       │
+                    reaper     leases ◀── lease keeper ───┘
+
+Invariant: draining, a worker first stops claiming, then leaves membership (its slices move at once), then finishes what
+runs or hands it back, and only then stops renewing. Each loop that fails by a fault of ours ends the process: a worker
+that does half its work is worse than one whose jobs move elsewhere.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable
+from typing import Final
+
+import structlog
+
+import ringcron
+from ringcron import metrics
+from ringcron.clock import Clock, DatabaseClock
+from ringcron.errors import StatementRefused, StoreUnavailable
+from ringcron.models import Holding, WorkerReport
+from ringcron.schedule import tzdata_version
+from ringcron.settings import WorkerSettings
+from ringcron.store.worker import WorkerStore
+from ringcron_shard_worker.claimer import Claimer
+from ringcron_shard_worker.execution import Execution, StopReason
+from ringcron_shard_worker.lease_keeper import LeaseKeeper
+from ringcron_shard_worker.leases import Leases
+from ringcron_shard_worker.reaper import Reaper
+from ringcron_shard_worker.runner import Runner
+from ringcron_shard_worker.slice_holder import SliceHolder
+
+REPORTS_PER_LEASE: Final = 3
+LOOK_SECONDS: Final = 0.5
+
+_log = structlog.get_logger(__name__)
+
+
+class Worker:
+    """One worker incarnation, from start to drained."""
+
+    def __init__(
+        self,
+        settings: WorkerSettings,
+        *,
+        worker_id: str,
+        handlers: tuple[str, ...],
+        holder: SliceHolder,
+        execution: Execution,
+        clock: Clock,
+    ) -> None:
+        self._settings = settings
+        self._worker_id = worker_id
+        self._handlers = handlers
+        self._holder = holder
+        self._execution = execution
+        self._draining = False
+        self._clock = clock
+        database_clock = DatabaseClock(clock)
+        lease_seconds = settings.lease_seconds
+        self._store = WorkerStore(
+            settings.database_url,
+            worker_id=worker_id,
+            clock=clock,
+            database_clock=database_clock,
+            lease_seconds=lease_seconds,
+            statement_seconds=max(1.0, lease_seconds / 3),
+        )
+        self._leases = Leases(settings.concurrency)
+        self._runner = Runner(self._store, self._leases, execution, clock, database_clock)
+        self._keeper = LeaseKeeper(self._store, self._leases, clock, lease_seconds=lease_seconds)
+        self._reaper = Reaper(self._store, clock, database_clock, lease_seconds=lease_seconds)
+        self._claimer = Claimer(
+            self._store,
+            holder,
+            self._leases,
+            self._runner,
+            self._reaper,
+            clock,
+            database_clock,
+            handlers=handlers,
+            lease_seconds=lease_seconds,
+            poll_seconds=settings.poll_seconds,
+            batch_size=settings.batch_size,
+        )
+
+    async def run(self, drain: asyncio.Event) -> None:
+        """Work until `drain` is set, then drain. Raises what ended a loop by a fault of ours."""
+        metrics.WORKER_CAPACITY.set(self._settings.concurrency)
+        metrics.WORKER_RUNNING.set_function(lambda: float(self._leases.running))
+        await self._execution.start()
+        await self._holder.start()
+        loops = {
+            "claimer": asyncio.create_task(self._claimer.run_forever()),
+            "keeper": asyncio.create_task(self._keeper.run_forever()),
+            "completer": asyncio.create_task(self._runner.completer.run_forever()),
+            "reaper": asyncio.create_task(self._reaper.run_forever()),
+            "reporter": asyncio.create_task(self._report_forever()),
+        }
+        _log.info(
+            "worker started", worker=self._worker_id, capacity=self._settings.concurrency, handlers=self._handlers
+        )
+        asked = asyncio.create_task(drain.wait())
+        try:
+            await asyncio.wait({asked, *loops.values()}, return_when=asyncio.FIRST_COMPLETED)
+            for loop in loops.values():
+                if loop.done():
+                    loop.result()
+            await self._drain(loops)
+        finally:
+            asked.cancel()
+            for loop in loops.values():
+                loop.cancel()
+            await asyncio.gather(*loops.values(), return_exceptions=True)
+            await self._execution.close()
+            await self._store.close()
+
+    async def _drain(self, loops: dict[str, asyncio.Task[None]]) -> None:
+        self._draining = True
+        _log.info("draining", running=self._leases.running)
+        async with self._claimer.claiming:  # wait for the claim in flight: cancelled, its answer would be missed
+            loops["claimer"].cancel()
+        await asyncio.gather(loops["claimer"], return_exceptions=True)
+        await self._holder.leave()
+        await self._briefly(self._store.release_unknown_claims(self._leases.claims()))
+        await self._report()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._settings.drain_seconds):
+                await self._runner.ended()
+        for held in self._leases.all():
+            held.control.stop(StopReason.DRAINED)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._settings.lease_seconds):
+                await self._runner.ended()
+                await self._runner.completer.flushed()
+        if not self._leases.empty:
+            _log.error("left with leases held: they lapse", count=len(self._leases.all()))
+        await self._briefly(self._store.forget_worker())
+        _log.info("drained")
+
+    async def _briefly(self, work: Awaitable[object]) -> None:
+        """Something worth doing on the way out, but not worth waiting for a database that is away."""
+        try:
+            await work
+        except (StoreUnavailable, StatementRefused) as error:
+            _log.warning("the database does not answer while draining", error=str(error))
+
+    async def _report_forever(self) -> None:
+        """Report every third of a lease, and soon after each change of what is held."""
+        period = self._settings.lease_seconds / REPORTS_PER_LEASE
+        reported: Holding | None = None
+        due = 0.0
+        while True:
+            if self._clock.elapsed() >= due or self._holder.holding() != reported:
+                reported, due = self._holder.holding(), self._clock.elapsed() + period
+                await self._report()
+            await asyncio.sleep(min(LOOK_SECONDS, period))
+
+    async def _report(self) -> None:
+        holding = self._holder.holding()
+        report = WorkerReport(
+            worker_id=self._worker_id,
+            name=self._settings.name,
+            capacity=self._settings.concurrency,
+            running=self._leases.running,
+            handlers=self._handlers,
+            version=ringcron.__version__,
+            tzdata=tzdata_version(),
+            epoch=holding.epoch,
+            draining=self._draining,
+            slices=holding.slices,
+        )
+        try:
+            await self._store.report_worker(report)
+        except (StoreUnavailable, StatementRefused) as error:
+            _log.warning("report not written", error=str(error))

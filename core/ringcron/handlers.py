@@ -24,7 +24,7 @@ from uuid import UUID
 
 from ringcron.errors import ConfigError, HandlerNotFound
 
-RESULT_LIMIT: Final = 8 * 1024
+RESULT_LIMIT: Final = 16 * 1024
 """Bytes of JSON that a run's result may have; a larger one is replaced by a note that says so."""
 ERROR_LIMIT: Final = 8 * 1024
 """Characters of a run's error that are kept."""
@@ -81,7 +81,7 @@ class Fail(Exception):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Handler:
-    """A registered handler. `reference` ("module:qualified.name") finds the function again in another process."""
+    """A registered handler. `reference` ("module:qualified.name") tells two functions of one name apart."""
 
     name: str
     function: Callable[..., Any]
@@ -98,13 +98,17 @@ class HandlerRegistry:
     def register(self, name: str, function: Callable[..., Any]) -> None:
         if not HANDLER_NAME.fullmatch(name):
             raise ConfigError([f"handler name {name!r}: 1 to 128 letters, digits and _.:/- are allowed"])
-        reference = f"{function.__module__}:{function.__qualname__}"
+        reference = f"{function.__module__}:{getattr(function, '__qualname__', type(function).__qualname__)}"
         known = self._handlers.get(name)
         if known is not None and known.reference != reference:
             raise ConfigError([f"handler {name!r} is registered twice: {known.reference} and {reference}"])
-        self._handlers[name] = Handler(
-            name=name, function=function, is_async=inspect.iscoroutinefunction(function), reference=reference
-        )
+        self._handlers[name] = Handler(name=name, function=function, is_async=_is_async(function), reference=reference)
+
+    def copy(self) -> HandlerRegistry:
+        """Another registry with the same handlers; what is added to one is not in the other."""
+        other = HandlerRegistry()
+        other._handlers.update(self._handlers)
+        return other
 
     def alias(self, name: str, target: str) -> None:
         """Let `name` mean what `target` means, unless `name` is registered already."""
@@ -118,6 +122,13 @@ class HandlerRegistry:
 
     def names(self) -> tuple[str, ...]:
         return tuple(sorted(self._handlers))
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._handlers
+
+
+def _is_async(function: Callable[..., Any]) -> bool:
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
 
 
 REGISTRY: Final = HandlerRegistry()
@@ -154,5 +165,5 @@ def load_handlers(module: str) -> None:
         sys.path.insert(0, folder)
     try:
         importlib.import_module(name)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise ConfigError([f"--handlers {module}: cannot be imported: {type(error).__name__}: {error}"]) from error

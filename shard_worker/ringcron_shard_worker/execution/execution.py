@@ -1,0 +1,195 @@
+"""Execution: one `run` per claimed job, from the call of its handler to a result.
+
+Invariant: `run` returns only when nothing of the run goes on here any more. A handler in the event loop that does not
+let go keeps its run open (its lease goes on being renewed, so that the job never runs twice at a time) until its trust
+ends; then the worker itself leaves.
+
+To be started in the main thread: handler processes die with the thread that started them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import faulthandler
+import sys
+from collections.abc import Sequence
+from math import inf
+from typing import Final
+
+import structlog
+
+from ringcron import metrics
+from ringcron.clock import Clock
+from ringcron.errors import HandlerNotFound
+from ringcron.handlers import HandlerRegistry
+from ringcron.models import RunOutcome
+from ringcron_shard_worker.builtin import BuiltinSettings
+from ringcron_shard_worker.execution.going import EXIT_STATUS, Going, GoingInLoop, GoingInProcess, leave
+from ringcron_shard_worker.execution.guard_link import GuardLink
+from ringcron_shard_worker.execution.pool import IDLE_SECONDS, HandlerPool
+from ringcron_shard_worker.execution.request import RunControl, RunRequest, RunResult, StopReason
+from ringcron_shard_worker.execution.supervision import Supervision
+from ringcron_shard_worker.execution.worker_deadline import WorkerDeadline
+from ringcron_shard_worker.handler_process import prctl
+from ringcron_shard_worker.handler_process.outcome import Ended
+
+LOOK_SECONDS: Final = 1.0
+"""The longest wait of a supervisor: the event loop's timers do not count the time that the machine was suspended."""
+
+_log = structlog.get_logger(__name__)
+
+
+class Execution:
+    """Runs handlers for one worker. `modules` and `builtin` are what `registry` was made from (builtin.full_registry):
+    handler processes make theirs from the same."""
+
+    def __init__(
+        self,
+        registry: HandlerRegistry,
+        clock: Clock,
+        *,
+        modules: Sequence[str],
+        builtin: BuiltinSettings,
+        grace_seconds: float,
+        log_format: str = "json",
+        log_level: str = "info",
+        idle_seconds: float = IDLE_SECONDS,
+    ) -> None:
+        self._registry = registry
+        self._clock = clock
+        self._grace_seconds = grace_seconds
+        self._controls: set[RunControl] = set()
+        self._abandoned: set[asyncio.Task[Ended]] = set()
+        hello = {
+            "path": sys.path,
+            "modules": list(modules),
+            "builtin": builtin.message(),
+            "log_format": log_format,
+            "log_level": log_level,
+        }
+        self._guard = GuardLink(clock, self._stop_everything)
+        self._deadline = WorkerDeadline(clock, self._guard.worker_deadline)
+        self._pool = HandlerPool(hello, self._guard, clock, idle_seconds=idle_seconds)
+
+    async def start(self) -> None:
+        """Start the guard, and a first handler process where one will be needed. OSError where no guard can be."""
+        if not faulthandler.is_enabled():
+            faulthandler.enable()  # the guard's SIGABRT then shows what every thread was doing
+        if not prctl.granted_here():
+            _log.warning("no parent-death signal on this platform: handler processes end with the worker's socket only")
+        await self._guard.start()
+        if any(not self._registry.get(name).is_async for name in self._registry.names()):
+            self._pool.warm_up()
+
+    async def close(self) -> None:
+        """End handler processes and guard. Runs that are still going in handler processes are killed."""
+        await self._pool.close()
+        self._deadline.close()
+        await self._guard.close()
+
+    async def run(self, request: RunRequest, control: RunControl) -> RunResult:
+        """Run one job's handler to its end. Never raises for what the handler does."""
+        try:
+            handler = self._registry.get(request.handler)
+        except HandlerNotFound as error:
+            return RunResult(outcome=RunOutcome.FAILED, error=str(error))
+        if not await self._guard.ready(self._grace_seconds):
+            return RunResult(outcome=RunOutcome.INTERRUPTED, error="not started: the worker has no guard")
+        own_process = request.solo or not handler.is_async
+        supervision = Supervision(request.timeout_seconds, self._grace_seconds, own_process)
+        if control.stop_reason is not None or self._clock.elapsed() >= control.trust_until - self._grace_seconds:
+            return self._not_started(control)
+        going: Going
+        if own_process:
+            going = GoingInProcess(handler, request, self._pool, self._clock)
+        else:
+            going = GoingInLoop(handler, request, self._deadline, self._clock)
+        self._controls.add(control)
+        try:
+            return await self._supervise(going, supervision, request, control)
+        finally:
+            self._controls.discard(control)
+            if not going.done.done():  # this very call was cancelled
+                self._abandon(going)
+
+    async def _supervise(
+        self, going: Going, supervision: Supervision, request: RunRequest, control: RunControl
+    ) -> RunResult:
+        changed = asyncio.Event()
+        control.listen(changed.set)
+        going.listen(changed.set)
+        warn_at = inf
+        while True:
+            going.limit(supervision.limit(control.trust_until))
+            if going.done.done():
+                break
+            now = self._clock.elapsed()
+            supervision.began_at = going.began_at
+            if supervision.asked is None:
+                why = supervision.reason_to_ask(now, control.trust_until, control.stop_reason)
+                if why is not None:
+                    if why is StopReason.TRUST_ENDED:
+                        metrics.TRUST_ENDED.inc()
+                    supervision.ask(why, now)
+                    going.ask()
+                    warn_at = now + self._grace_seconds + going.own_process * LOOK_SECONDS  # the guard is at work
+                    continue
+            elif now >= warn_at:
+                warn_at = now + max(self._grace_seconds, LOOK_SECONDS)
+                self._warn(request, supervision, going, now)
+            if not going.own_process and supervision.asked and now >= supervision.exit_at(control.trust_until):
+                self._leave(request, supervision, going)
+            wait = min(supervision.next_look(control.trust_until), warn_at) - now
+            await _changed_within(changed, min(max(wait, 0.0), LOOK_SECONDS))
+        return supervision.judge(going.ended(), self._clock.elapsed(), control.trust_until)
+
+    def _abandon(self, going: Going) -> None:
+        going.limit(0 if going.own_process else inf)
+        going.done.cancel()
+        self._abandoned.add(going.done)
+        going.done.add_done_callback(self._abandoned.discard)
+
+    def _not_started(self, control: RunControl) -> RunResult:
+        why = control.stop_reason or StopReason.TRUST_ENDED
+        cancelled = why is StopReason.CANCEL_REQUESTED
+        return RunResult(
+            outcome=RunOutcome.CANCELLED if cancelled else RunOutcome.INTERRUPTED, error=f"not started: {why.value}"
+        )
+
+    def _warn(self, request: RunRequest, supervision: Supervision, going: Going, now: float) -> None:
+        _log.warning(
+            "a handler goes on after it was asked to stop",
+            handler=request.handler,
+            job=str(request.job_id),
+            run=request.run_id,
+            why=supervision.asked,
+            where=going.where(),
+            asked_seconds_ago=round(now - supervision.asked_at, 1),
+        )
+
+    def _leave(self, request: RunRequest, supervision: Supervision, going: Going) -> None:
+        _log.critical(
+            "the worker exits: a handler in its event loop does not stop and its trust has ended",
+            handler=request.handler,
+            job=str(request.job_id),
+            run=request.run_id,
+            why=supervision.asked,
+            where=going.where(),
+            status=EXIT_STATUS,
+        )
+        leave()
+
+    def _stop_everything(self) -> None:
+        _log.critical("there is no guard and none can be started: every run is stopped", running=len(self._controls))
+        for control in list(self._controls):
+            control.stop(StopReason.TRUST_ENDED)
+        self._pool.kill_without_guard()
+
+
+async def _changed_within(changed: asyncio.Event, seconds: float) -> None:
+    try:
+        async with asyncio.timeout(seconds):
+            await changed.wait()
+    except TimeoutError:
+        pass  # time to look again
+    changed.clear()

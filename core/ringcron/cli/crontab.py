@@ -1,0 +1,125 @@
+"""`ringcron import-crontab`: the jobs of crontab files, put in through the API.
+
+Safe to repeat: each job has a key and `onConflict: keep`, so that a second run keeps what is there. A line that is
+refused, here or by the API, is told with its number and why, and the exit code is 1.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+from urllib.error import HTTPError, URLError
+from urllib.request import OpenerDirector, ProxyHandler, Request, build_opener
+
+import typer
+
+from ringcron import service
+from ringcron.cli.faults import told
+from ringcron.crontab import CrontabFile, parse_crontab
+from ringcron.errors import ConfigError, ScheduleError, StoreUnavailable
+
+TIMEOUT_SECONDS = 30.0
+
+
+class _Row(NamedTuple):
+    """One line of a file, as the table shows it."""
+
+    outcome: str
+    place: str
+    schedule: str
+    detail: str
+
+
+def import_crontab(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="Crontab files.", exists=True, dir_okay=False)],
+    system: Annotated[
+        bool, typer.Option("--system", help="Lines have a user, as in /etc/crontab and /etc/cron.d.")
+    ] = False,
+    handler: Annotated[str, typer.Option(metavar="NAME", help="The handler of the jobs.")] = "command",
+    timezone: Annotated[str, typer.Option(metavar="TZ", help="The time zone where no CRON_TZ line names one.")] = "UTC",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be created, and create nothing.")] = False,
+    api: Annotated[
+        str, typer.Option(envvar="RINGCRON_API_URL", metavar="URL", help="The address of the API.")
+    ] = "http://127.0.0.1:8080",
+) -> None:
+    """Turn crontab lines into jobs; a second time changes nothing."""
+    with told():
+        opened = None if dry_run else _Api(api)
+        rows: list[_Row] = []
+        notes: dict[str, None] = {}
+        for path in files:
+            crontab = _read(path, system=system, handler=handler, timezone=timezone)
+            rows += _rows(path.name, crontab, opened)
+            notes.update((f"{path.name}: {note}", None) for note in crontab.notes)
+        _tell(rows, list(notes), timezone)
+    if any(row.outcome == "refused" for row in rows):
+        raise typer.Exit(service.FAULT)
+
+
+def _read(path: Path, *, system: bool, handler: str, timezone: str) -> CrontabFile:
+    try:
+        text = path.read_text("utf-8", errors="surrogateescape")
+        return parse_crontab(text, file_name=path.name, system=system, handler=handler, timezone=timezone)
+    except ScheduleError as fault:
+        raise ConfigError([f"--timezone {fault}"]) from None
+    except OSError as fault:
+        raise ConfigError([f"{path} cannot be read: {fault.strerror}"]) from None
+
+
+def _rows(file_name: str, crontab: CrontabFile, api: _Api | None) -> list[_Row]:
+    rows = [(line.number, _Row("refused", "", f"{line.text}:", line.why)) for line in crontab.refused]
+    for number, job in zip(crontab.lines, crontab.jobs, strict=True):
+        outcome, detail = ("would create", job["payload"]["shell"]) if api is None else api.create(job)
+        rows.append((number, _Row(outcome, "", job["schedule"]["cron"], detail)))
+    return [row._replace(place=f"{file_name}:{number}") for number, row in sorted(rows, key=lambda row: row[0])]
+
+
+def _tell(rows: list[_Row], notes: list[str], timezone: str) -> None:
+    place = max((len(row.place) for row in rows), default=0)
+    schedule = max((len(row.schedule) for row in rows if row.outcome != "refused"), default=0)
+    for row in rows:
+        typer.echo(f"{row.outcome:<12}  {row.place:<{place}}  {row.schedule:<{schedule}}  {row.detail}")
+    for note in notes:
+        typer.echo(f"note: {note}")
+    outcomes = [row.outcome for row in rows]
+    counted = ", ".join(f"{outcomes.count(outcome)} {outcome}" for outcome in dict.fromkeys(outcomes)) or "no lines"
+    typer.echo(f"{counted} (times in {timezone} where no CRON_TZ says otherwise)")
+
+
+class _Api:
+    """The API, as far as creating jobs goes."""
+
+    def __init__(self, url: str) -> None:
+        if not url.startswith(("http://", "https://")):
+            raise ConfigError([f"--api must be an http or https address, not {url!r}"])
+        self._jobs = f"{url.rstrip('/')}/jobs"
+        self._opener: OpenerDirector = build_opener(ProxyHandler({}))  # a scheduler's own address is never proxied
+
+    def create(self, job: dict[str, Any]) -> tuple[str, str]:
+        """(created, kept or refused; the job's id or why). StoreUnavailable when the API does not answer."""
+        headers = {"Content-Type": "application/json", "Accept": "application/json"}
+        request = Request(self._jobs, data=json.dumps(job).encode(), headers=headers, method="POST")
+        try:
+            with self._opener.open(request, timeout=TIMEOUT_SECONDS) as answer:
+                job_id = json.load(answer)["jobId"]
+                return ("created" if answer.status == 201 else "kept"), job_id
+        except HTTPError as answer:
+            if 400 <= answer.code < 500:
+                return "refused", _why(answer)
+            raise StoreUnavailable(f"the API answered {answer.code} ({_why(answer)}); {_AGAIN}") from None
+        except (URLError, TimeoutError, ValueError, KeyError) as fault:
+            raise StoreUnavailable(f"{self._jobs} cannot be reached: {fault}; {_AGAIN}") from None
+
+
+_AGAIN = "repeat the command when it is back: what was created is kept"
+
+
+def _why(answer: HTTPError) -> str:
+    """What a problem document says; the status where there is none."""
+    try:
+        problem = json.load(answer)
+        faults = [f"{fault['pointer']} {fault['detail']}" for fault in problem.get("errors", [])]
+        return "; ".join(faults) or str(problem["detail"])
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return f"HTTP status {answer.code}"

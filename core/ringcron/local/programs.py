@@ -12,9 +12,9 @@ import sys
 from collections.abc import Mapping
 from typing import Any, Final
 
-from ringcron.local import api_calls
 from ringcron.local.data_folder import DataFolder
 from ringcron.local.processes import launch
+from ringcron.local.rest import ApiUnavailable, Rest
 from ringcron.local.supervisor import Child
 from ringcron.settings import ApiSettings, CommonSettings, CoordinatorSettings, WorkerSettings, variables_of
 
@@ -55,9 +55,9 @@ class Programs:
         drain_seconds = WorkerSettings.load(os.environ, **self._common).drain_seconds
         return dataclasses.replace(child, stop_seconds=drain_seconds + KILL_AFTER_DRAIN_SECONDS)
 
-    def api(self, name: str, stage: int, port: int) -> Child:
+    def api(self, name: str, stage: int, port: int, rest: Rest) -> Child:
         child = self._child("api", name, stage, ApiSettings, {"port": str(port), "host": "127.0.0.1"})
-        return dataclasses.replace(child, is_ready=lambda: api_calls.is_ready(port))
+        return dataclasses.replace(child, is_ready=lambda: _answers(rest))
 
     def _child(
         self, program: str, name: str, stage: int, settings: type[CommonSettings], told: Mapping[str, str]
@@ -77,6 +77,13 @@ class Programs:
             spawn=lambda: launch(command, environment=environment, log=log),
             log=log,
         )
+
+
+def _answers(rest: Rest) -> bool:
+    try:
+        return rest.call("GET", "/readyz")[0] == 200
+    except ApiUnavailable:
+        return False
 
 
 def _variables(settings: type[CommonSettings], told: Mapping[str, str]) -> dict[str, str]:

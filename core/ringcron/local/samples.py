@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
-from ringcron.local import api_calls
 from ringcron.local.errors import LocalServerError
+from ringcron.local.rest import Rest
 
 
 def sample_jobs(now: datetime) -> list[dict[str, Any]]:
@@ -40,9 +40,9 @@ def sample_jobs(now: datetime) -> list[dict[str, Any]]:
     ]
 
 
-def put_in(port: int, now: datetime) -> None:
+def put_in(rest: Rest, now: datetime) -> None:
     """Create the sample jobs that are not there yet. Raises LocalServerError where the API refuses one."""
     for job in sample_jobs(now):
-        status, answer = api_calls.call(port, "POST", "/jobs", {**job, "onConflict": "keep"})
+        status, answer = rest.call("POST", "/jobs", {**job, "onConflict": "keep"})
         if status not in (200, 201):
             raise LocalServerError(f"the API refused the sample job {job['key']}: {status} {answer}")

@@ -15,13 +15,14 @@ from typing import Final
 
 from ringcron import service
 from ringcron.clock import SystemClock
-from ringcron.local import api_calls, samples
+from ringcron.local import samples
 from ringcron.local.data_folder import DataFolder
 from ringcron.local.errors import LocalServerError, NotAvailable
 from ringcron.local.postgres import PostgresServer
 from ringcron.local.processes import free_port, is_free
 from ringcron.local.programs import Programs
 from ringcron.local.report import Addresses, announcement, up_document
+from ringcron.local.rest import ApiUnavailable, Rest
 from ringcron.local.supervisor import Child, Supervisor
 from ringcron.local.zookeeper import ZooKeeperServer
 from ringcron.settings import DatabaseSettings
@@ -113,6 +114,7 @@ class Up:
         except MigrationError as error:
             raise LocalServerError(str(error)) from error
         port = options.api_port or free_port()
+        rest = Rest(port)
         programs = Programs(
             self._folder,
             database_url=database_url,
@@ -126,10 +128,10 @@ class Up:
             await self._supervisor.start(programs.coordinator(f"coordinator-{number}", COORDINATORS))
         for number in range(1, options.workers + 1):
             await self._supervisor.start(programs.worker(f"worker-{number}", WORKERS))
-        await self._supervisor.start(programs.api("api", API, port))
-        await self._until_serving(port, assigned=zookeeper != "none")
+        await self._supervisor.start(programs.api("api", API, port, rest))
+        await self._until_serving(rest, assigned=zookeeper != "none")
         if options.sample:
-            await asyncio.to_thread(samples.put_in, port, self._clock.wall())
+            await asyncio.to_thread(samples.put_in, rest, self._clock.wall())
         self._addresses = Addresses(port=port, database_url=database_url, zookeeper=zookeeper)
         self._supervisor.keep()
         self._write_up_file()
@@ -171,10 +173,10 @@ class Up:
         say(f"ZooKeeper serves on {server.hosts}")
         return server.hosts
 
-    async def _until_serving(self, port: int, *, assigned: bool) -> None:
+    async def _until_serving(self, rest: Rest, *, assigned: bool) -> None:
         """Wait until all workers have reported themselves and own the whole ring."""
         deadline = self._clock.elapsed() + SERVING_SECONDS
-        while not await asyncio.to_thread(api_calls.serving, port, workers=self._options.workers, assigned=assigned):
+        while not await asyncio.to_thread(_serving, rest, workers=self._options.workers, assigned=assigned):
             for child in self._supervisor.children:
                 self._supervisor.check(child)
             if self._clock.elapsed() > deadline:
@@ -186,6 +188,20 @@ class Up:
     def _write_up_file(self) -> None:
         if self._addresses is not None:
             self._folder.announce(up_document(self._addresses, self._supervisor.children))
+
+
+def _serving(rest: Rest, *, workers: int, assigned: bool) -> bool:
+    """Whether so many workers have reported themselves and, if `assigned`, every slot has an owner."""
+    try:
+        status, answer = rest.call("GET", "/workers?limit=500")
+        if status != 200 or len(answer["items"]) < workers:
+            return False
+        if not assigned:
+            return True
+        status, shards = rest.call("GET", "/shards")
+        return status == 200 and not shards["unowned"]
+    except ApiUnavailable:
+        return False
 
 
 def say(sentence: str) -> None:

@@ -1,0 +1,126 @@
+"""From the body of POST /jobs to a job that can be stored: pure, given the database's now.
+
+Invariant: all faults of a body are found before anything is stored, and what is stored has every value fixed. The first
+tick is strictly later than now, so nothing before creation is caught up; an instant in the past is due now.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+import orjson
+
+from ringcron.errors import ScheduleError
+from ringcron.models import Catchup, Definition, Job, JobState, Overlap, RetryPolicy
+from ringcron.schedule import Schedule, parse_schedule, schedule_faults, tzdata_version
+from ringcron.slots import new_job_id
+from ringcron.store.creating import NewJob, OnConflict
+from ringcron_api.faults import Fault, ValidationFailed
+from ringcron_api.problems import Problem
+from ringcron_api.schemas import JOB_NAMES, CreateJob, read
+
+PAYLOAD_LIMIT: Final = 256 * 1024
+"""Bytes of a payload as compact JSON."""
+SHOWN_RUNS: Final = 10
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Creation:
+    """A job to be stored and what to do if its key is taken."""
+
+    new: NewJob
+    on_conflict: OnConflict
+
+
+def read_creation(document: Any, held_back: list[Fault], now: datetime) -> Creation:
+    """The job that a body asks for. `held_back`: what the JSON reader found in it already.
+
+    Raises ValidationFailed with every fault, and Problem `payload-too-large`.
+    """
+    request, faults = read(CreateJob, document, known=JOB_NAMES, place="body")
+    schedule: Schedule | None = None
+    if isinstance(document, dict):
+        faults += _between_fields(document)
+        given = document.get("schedule")
+        if given is not None:
+            schedule, in_schedule = _read_schedule(given, now)
+            faults += in_schedule
+    if held_back or faults or request is None:
+        raise ValidationFailed([*held_back, *faults])
+    size = len(orjson.dumps(request.payload))
+    if size > PAYLOAD_LIMIT:
+        raise Problem("payload-too-large", f"/payload has {size} bytes as compact JSON; {PAYLOAD_LIMIT} are accepted")
+    return Creation(new=_new_job(request, schedule, now), on_conflict=OnConflict(request.on_conflict))
+
+
+def _between_fields(document: dict[str, Any]) -> list[Fault]:
+    """What each field by itself cannot show."""
+    faults = []
+    given = [name for name in ("runAt", "schedule") if document.get(name) is not None]
+    if len(given) != 1:
+        code = "invalid" if given else "required"
+        faults.append(Fault(pointer="", code=code, detail="must have exactly one of runAt and schedule"))
+    if document.get("onConflict") is not None and document.get("key") is None:
+        faults.append(
+            Fault(pointer="/onConflict", code="invalid", detail="says what to do with a key, and there is none")
+        )
+    return faults
+
+
+def _read_schedule(given: Any, now: datetime) -> tuple[Schedule | None, list[Fault]]:
+    if isinstance(given, dict) and isinstance(given.get("maxRuns"), float) and given["maxRuns"].is_integer():
+        given = {**given, "maxRuns": int(given["maxRuns"])}  # 5.0 is a whole number in JSON
+    try:
+        return parse_schedule(given, created_at=now), []
+    except ScheduleError:
+        faults = schedule_faults(given, created_at=now)
+    return None, [Fault(pointer=f"/schedule{fault.pointer}", code=fault.code, detail=str(fault)) for fault in faults]
+
+
+def _new_job(request: CreateJob, schedule: Schedule | None, now: datetime) -> NewJob:
+    first = request.run_at if schedule is None else schedule.next_after(now)
+    assert first is not None  # a schedule without a tick was refused
+    retry = request.retry
+    definition = Definition(
+        handler=request.handler,
+        payload=request.payload,
+        schedule=None if schedule is None else schedule.document,
+        run_at=request.run_at,
+        key=request.key,
+        name=request.name,
+        tags=tuple(request.tags),
+        retry=RetryPolicy(
+            max_attempts=retry.max_attempts,
+            min_backoff_seconds=retry.min_backoff.total_seconds(),
+            max_backoff_seconds=retry.max_backoff.total_seconds(),
+            multiplier=retry.multiplier,
+            max_lost=retry.max_lost,
+        ),
+        timeout_seconds=None if request.timeout is None else request.timeout.total_seconds(),
+        overlap=Overlap(request.overlap),
+        catchup=Catchup(request.catchup),
+        tzdata=None if schedule is None else tzdata_version(),
+    )
+    return NewJob(
+        id=new_job_id(now),
+        definition=definition,
+        created_at=now,
+        scheduled_for=first,
+        next_run_at=max(first, now),
+    )
+
+
+def next_runs(job: Job, now: datetime) -> list[datetime]:
+    """When a job will run next, at most SHOWN_RUNS instants; none where it will not or its schedule cannot be read."""
+    if job.state not in (JobState.DUE, JobState.CLAIMED):
+        return []
+    if job.definition.schedule is None:
+        return [job.next_run_at] if job.state is JobState.DUE and job.next_run_at is not None else []
+    try:
+        schedule = parse_schedule(job.definition.schedule)
+        left = SHOWN_RUNS if schedule.max_runs is None else max(0, schedule.max_runs - job.occurrences)
+        return schedule.upcoming(now, min(SHOWN_RUNS, left))
+    except ScheduleError:
+        return []

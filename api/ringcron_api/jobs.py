@@ -1,0 +1,72 @@
+"""POST /jobs, GET /jobs, GET and DELETE /jobs/{jobId}."""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from ringcron import metrics
+from ringcron.errors import JobAlreadyClaimed, JobNotFound
+from ringcron.store.creating import Created
+from ringcron.store.listing import JobFilter, Place
+from ringcron_api.answers import created_answer, job_answer
+from ringcron_api.creation import next_runs, read_creation
+from ringcron_api.cursors import Cursors, place_from, place_key
+from ringcron_api.keys import STORE
+from ringcron_api.requests import job_id_of, json_answer, json_body, query_of
+from ringcron_api.schemas import ListJobs, NoQuery
+
+
+async def create_job(request: web.Request) -> web.Response:
+    query_of(request, NoQuery)
+    document, held_back = await json_body(request)
+    store = request.app[STORE]
+    creation = read_creation(document, held_back, await store.now())
+    what, job = await store.insert_job(creation.new, creation.on_conflict)
+    answer = created_answer(job, next_runs(job, creation.new.created_at))
+    status = 201 if what is Created.CREATED else 200
+    return json_answer(answer, status=status, headers={"Location": f"/jobs/{job.id}"})
+
+
+async def list_jobs(request: web.Request) -> web.Response:
+    query = query_of(request, ListJobs)
+    wanted = JobFilter(
+        state=query.state,
+        tag=query.tag,
+        handler=query.handler,
+        name=query.name,
+        due_after=query.due_after,
+        due_before=query.due_before,
+    )
+    by_time = query.order == "nextRunAt"
+    cursors = Cursors("jobs", by_time, wanted)
+    after = None if query.cursor is None else place_from(cursors.key(query.cursor), by_time=by_time)
+    with_payload = query.include == "payload"
+    found = await request.app[STORE].list_jobs(
+        wanted, after=after, by_time=by_time, limit=query.limit + 1, with_payload=with_payload
+    )
+    jobs = found[: query.limit]
+    cursor = None
+    if len(found) > len(jobs):
+        last = Place(job_id=jobs[-1].id, next_run_at=jobs[-1].next_run_at if by_time else None)
+        cursor = cursors.text(place_key(last))
+    items = [job_answer(job, with_payload=with_payload) for job in jobs]
+    return json_answer({"items": items, "nextCursor": cursor})
+
+
+async def get_job(request: web.Request) -> web.Response:
+    query_of(request, NoQuery)
+    return json_answer(job_answer(await request.app[STORE].get_job(job_id_of(request))))
+
+
+async def cancel_job(request: web.Request) -> web.Response:
+    query_of(request, NoQuery)
+    try:
+        result = await request.app[STORE].cancel_job(job_id_of(request))
+    except JobAlreadyClaimed:
+        metrics.CANCELS.labels("claimed").inc()
+        raise
+    except JobNotFound:
+        metrics.CANCELS.labels("not_found").inc()
+        raise
+    metrics.CANCELS.labels(result.value).inc()
+    return web.Response(status=204)

@@ -1,0 +1,124 @@
+"""Bodies and answers that the document shows. The tests post the bodies and hold the answers against the schemas."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+_JOB_ID = "019f3a52-5d2c-7d0e-9d5c-0a8f6f3c1b2e"
+_RETRY = {"maxAttempts": 5, "minBackoff": "PT5S", "maxBackoff": "PT1H", "multiplier": 2.0, "maxLost": 3}
+
+CREATE_BODIES: Final[dict[str, Any]] = {
+    "once": {"runAt": "2027-01-31T09:00:00Z", "payload": {"order": 4711}},
+    "cron": {
+        "schedule": {"cron": "0 9 * * MON-FRI", "timezone": "Europe/Madrid"},
+        "handler": "http",
+        "payload": {"url": "https://example.com/report", "method": "POST"},
+        "name": "morning report",
+        "tags": ["reports"],
+        "retry": {"maxAttempts": 3, "minBackoff": "PT30S"},
+        "timeout": "PT10M",
+    },
+    "interval": {"schedule": {"every": "PT15M", "anchor": "2027-01-01T00:00:00Z"}, "payload": None},
+    "keyed": {"runAt": "2027-01-31T09:00:00Z", "key": "invoice-4711", "onConflict": "replace", "payload": {"page": 2}},
+}
+
+JOB: Final[dict[str, Any]] = {
+    "jobId": _JOB_ID,
+    "key": None,
+    "name": "morning report",
+    "tags": ["reports"],
+    "handler": "http",
+    "state": "due",
+    "schedule": {"cron": "0 9 * * MON-FRI", "timezone": "Europe/Madrid"},
+    "payload": {"url": "https://example.com/report", "method": "POST"},
+    "nextRunAt": "2027-02-01T08:00:00Z",
+    "scheduledFor": "2027-02-01T08:00:00Z",
+    "attempt": 0,
+    "slot": 1234,
+    "leaseOwner": None,
+    "leaseUntil": None,
+    "leaseGeneration": None,
+    "runId": None,
+    "pauseReason": None,
+    "pausedBy": None,
+    "deadReason": None,
+    "retry": {**_RETRY, "maxAttempts": 3, "minBackoff": "PT30S"},
+    "timeout": "PT10M",
+    "overlap": "skip",
+    "catchup": "latest",
+    "createdAt": "2027-01-29T10:00:00Z",
+    "updatedAt": "2027-01-29T10:00:00Z",
+}
+
+CREATED: Final[dict[str, Any]] = {**JOB, "nextRuns": ["2027-02-01T08:00:00Z", "2027-02-02T08:00:00Z"]}
+
+JOB_PAGE: Final[dict[str, Any]] = {
+    "items": [{name: value for name, value in JOB.items() if name != "payload"}],
+    "nextCursor": "AZ8PB1nm3gGfOlJdLH0OnVwKj288Gy4",
+}
+
+RUNS: Final[list[dict[str, Any]]] = [
+    {
+        "runId": f"{_JOB_ID}.2",
+        "attempt": 2,
+        "scheduledFor": "2027-02-01T08:00:00Z",
+        "cause": "schedule",
+        "workerId": "worker-2.9c41d07e",
+        "leaseGeneration": 2,
+        "startedAt": "2027-02-01T08:00:21.431Z",
+        "finishedAt": None,
+        "outcome": None,
+        "error": None,
+        "result": None,
+    },
+    {
+        "runId": f"{_JOB_ID}.1",
+        "attempt": 1,
+        "scheduledFor": "2027-02-01T08:00:00Z",
+        "cause": "schedule",
+        "workerId": "worker-1.3f0a77b2",
+        "leaseGeneration": 1,
+        "startedAt": "2027-02-01T08:00:00.012Z",
+        "finishedAt": "2027-02-01T08:00:01.8Z",
+        "outcome": "failed",
+        "error": "HTTP 503",
+        "result": None,
+    },
+]
+
+SKIPS: Final[list[dict[str, Any]]] = [
+    {"from": "2027-02-02T08:00:00Z", "to": "2027-02-05T08:00:00Z", "count": 4, "reason": "missed"}
+]
+
+SHARDS: Final[dict[str, Any]] = {
+    "items": [
+        {
+            "worker": "worker-1.3f0a77b2",
+            "arcs": [[0, 1023], [2048, 4095]],
+            "lagSeconds": 0.42,
+            "due": 3,
+            "running": 10,
+        }
+    ],
+    "slots": [{"slot": 77, "lagSeconds": 0.42, "due": 3}],
+    "unowned": [[1024, 2047]],
+    "epoch": 12,
+    "takenAt": "2027-02-01T08:00:00.5Z",
+}
+
+WORKERS: Final[dict[str, Any]] = {
+    "items": [
+        {
+            "workerId": "worker-1.3f0a77b2",
+            "name": "worker-1",
+            "capacity": 10,
+            "running": 10,
+            "handlers": ["default", "http", "log"],
+            "version": "0.1.0",
+            "tzdata": "2026.3",
+            "epoch": 12,
+            "draining": False,
+        }
+    ],
+    "nextCursor": None,
+}

@@ -1,0 +1,47 @@
+"""What one call of the API is: where, by whom it is answered, and what the OpenAPI document says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from aiohttp import web
+from pydantic import BaseModel
+
+from ringcron_api.schemas import NoQuery, Query, Wire
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """A success. `shape` None: no body, or one that is not JSON."""
+
+    description: str
+    shape: type[BaseModel] | None = None
+    listed: bool = False
+    """A bare array of `shape`."""
+    media_type: str = "application/json"
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """Header → what it says."""
+    examples: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Operation:
+    """One method of one path. `problems` are codes of the table in `problems`."""
+
+    method: str
+    path: str
+    handler: Handler
+    name: str
+    group: str
+    summary: str
+    description: str = ""
+    query: type[Query] | None = NoQuery
+    """None: whatever stands after the `?` is not looked at."""
+    body: type[Wire] | None = None
+    body_examples: Mapping[str, Any] = field(default_factory=dict)
+    answers: Mapping[int, Answer]
+    problems: tuple[str, ...] = ()

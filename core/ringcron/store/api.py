@@ -1,0 +1,252 @@
+"""What the API asks of PostgreSQL: create, read, list and cancel jobs; read runs, skips, workers and lag.
+
+Invariant: nothing here claims or completes; a cancel is decided by one statement. Every call is bounded by a limit on
+this side and ends in an answer or in StoreUnavailable; every one may be tried again after a lost connection (a create
+has its id and its instants fixed, a cancel that landed answers as a repeat).
+
+Statements by id alone are prepared and get a cached plan; lists get a plan of their own each time, so that filters
+which are not asked for fall away and partitions are pruned by the bounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any, Final, LiteralString, TypeVar
+from uuid import UUID
+
+import psycopg
+from psycopg.rows import dict_row
+
+from ringcron.clock import Clock, DatabaseClock
+from ringcron.errors import JobAlreadyClaimed, JobNotFound, StoreUnavailable
+from ringcron.models import EARLIEST, PARKED, Job, JobState, Run, Skip, SkipReason, WorkerReport
+from ringcron.slots import created_at_of
+from ringcron.store.connection import Connection, Connections, transact
+from ringcron.store.creating import Created, NewJob, OnConflict, create, read_job
+from ringcron.store.lag import Lag, lag_by_slot
+from ringcron.store.listing import JobFilter, Place, reach_of
+from ringcron.store.rows import job_from_row, run_from_row, worker_from_row
+from ringcron_sql import query
+from ringcron_sql.migrate import schema_version
+
+T = TypeVar("T")
+
+STATEMENT_SECONDS: Final = 3.0
+"""Client-side limit on one use of a connection."""
+GIVE_UP_SECONDS: Final = 2.0
+"""After this long without a connection the caller is told that the store is unavailable."""
+SEEN_WITHIN_SECONDS: Final = 15.0
+"""A worker that has not reported for this long is not shown."""
+
+_CLOCK_FRESH_SECONDS: Final = 1.0
+_NEWEST_ID: Final = UUID(int=2**128 - 1)
+_NEWEST_GENERATION: Final = 2**63 - 1
+_SLACK: Final = timedelta(days=1)
+
+
+class Cancelled(StrEnum):
+    """What a cancel found."""
+
+    CANCELLED = "cancelled"
+    ENDED_BEFORE = "ended_before"  # cancelled or done already
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SkipRecord:
+    """A skip and when it was decided."""
+
+    skip: Skip
+    decided_at: datetime
+
+
+class ApiStore:
+    """The statements of one API process."""
+
+    def __init__(self, connections: Connections, *, clock: Clock) -> None:
+        self._connections = connections
+        self._clock = clock
+        self._database_clock = DatabaseClock(clock)
+        self._clock_read_at: float | None = None
+
+    async def now(self) -> datetime:
+        """The database's clock, read within the last second."""
+        if self._clock_read_at is None or self._clock.elapsed() - self._clock_read_at > _CLOCK_FRESH_SECONDS:
+            await self.read_clock()
+        return self._database_clock.now()
+
+    async def read_clock(self) -> datetime:
+        """The database's clock, read now: also the proof that the database answers."""
+
+        async def work(connection: Connection) -> datetime:
+            cursor = await connection.execute(query("read_clock"))
+            row = await cursor.fetchone()
+            assert row is not None
+            now: datetime = row[0]
+            return now
+
+        now = await self._run(work)
+        self._clock_read_at = self._clock.elapsed()
+        self._database_clock.observe(now, self._clock_read_at)
+        return now
+
+    async def insert_job(self, new: NewJob, on_conflict: OnConflict) -> tuple[Created, Job]:
+        """Store a new job. Raises KeyExists, and JobAlreadyClaimed where a claimed job was to be replaced."""
+        tries = 0
+
+        async def work(connection: Connection) -> tuple[Created, Job]:
+            nonlocal tries
+            tries += 1
+            return await create(connection, new, on_conflict, first_try=tries == 1)
+
+        return await self._run(work)
+
+    async def get_job(self, job_id: UUID) -> Job:
+        """Raises JobNotFound."""
+
+        async def work(connection: Connection) -> Job | None:
+            return await read_job(connection, job_id)
+
+        job = await self._run(work)
+        if job is None:
+            raise JobNotFound(f"no job has the id {job_id}")
+        return job
+
+    async def cancel_job(self, job_id: UUID) -> Cancelled:
+        """Cancel a job that no worker holds. Raises JobNotFound and JobAlreadyClaimed."""
+
+        async def work(connection: Connection) -> tuple[Any, ...] | None:
+            cursor = await connection.execute(query("cancel_job"), {"id": job_id}, prepare=True)
+            return await cursor.fetchone()
+
+        row = await self._run(work)
+        if row is None:
+            raise JobNotFound(f"no job has the id {job_id}")
+        was, cancelled, lease_owner, lease_until, lease_generation = row
+        if cancelled:
+            return Cancelled.CANCELLED
+        if was == JobState.CLAIMED:
+            raise JobAlreadyClaimed(
+                job_id, lease_owner=lease_owner, lease_until=lease_until, lease_generation=lease_generation
+            )
+        return Cancelled.ENDED_BEFORE
+
+    async def list_jobs(
+        self, wanted: JobFilter, *, after: Place | None, by_time: bool, limit: int, with_payload: bool
+    ) -> list[Job]:
+        """At most `limit` jobs after `after`: newest first, or `by_time` the soonest first."""
+        reach = reach_of(wanted, by_time=by_time, now=await self.now())
+        if reach is None:
+            return []
+        parameters: dict[str, Any] = {
+            "states": None if reach.states is None else list(reach.states),
+            "handler": wanted.handler,
+            "name": wanted.name,
+            "tag": wanted.tag,
+            "from_at": reach.bounds.from_at,
+            "until_at": reach.bounds.until_at,
+            "before": _NEWEST_ID if after is None else after.job_id,
+            "limit": limit,
+            "with_payload": with_payload,
+        }
+        if by_time:
+            statement = query("list_jobs_by_time")
+            after_at = EARLIEST if after is None or after.next_run_at is None else after.next_run_at
+            parameters["after_at"] = after_at
+            parameters["after_id"] = UUID(int=0) if after is None else after.job_id
+            parameters["from_at"] = max(reach.bounds.from_at, after_at)
+        else:
+            statement = query("list_jobs") if wanted.tag is None else query("list_jobs_by_tag")
+        return [job_from_row(row) for row in await self._rows(statement, parameters, prepare=False)]
+
+    async def list_runs(self, job_id: UUID, *, before_generation: int | None, limit: int) -> list[Run]:
+        """At most `limit` runs of a job, newest first, the one in progress among them.
+
+        On the first page, raises JobNotFound where there is neither the job nor any run of it.
+        """
+        parameters = {
+            "id": job_id,
+            "before": _NEWEST_GENERATION if before_generation is None else before_generation,
+            "limit": limit,
+            **await self._since_creation(job_id),
+        }
+        rows = await self._rows(query("list_runs"), parameters, prepare=True)
+        if not rows and before_generation is None:
+            await self.get_job(job_id)
+        return [run_from_row(job_id, row) for row in rows]
+
+    async def list_skips(
+        self, job_id: UUID, *, before: tuple[datetime, datetime] | None, limit: int
+    ) -> list[SkipRecord]:
+        """At most `limit` skips of a job, newest first. `before`: first and decided_at of the last one seen.
+
+        On the first page, raises JobNotFound where there is neither the job nor any skip of it.
+        """
+        first, decided_at = before or (PARKED, PARKED)
+        parameters = {
+            "id": job_id,
+            "before_first": first,
+            "before_decided_at": decided_at,
+            "limit": limit,
+            **await self._since_creation(job_id),
+        }
+        rows = await self._rows(query("list_skips"), parameters, prepare=True)
+        if not rows and before is None:
+            await self.get_job(job_id)
+        return [
+            SkipRecord(
+                skip=Skip(first=row["first"], last=row["last"], count=row["count"], reason=SkipReason(row["reason"])),
+                decided_at=row["decided_at"],
+            )
+            for row in rows
+        ]
+
+    async def list_workers(self, *, after: str = "", limit: int | None = None) -> list[WorkerReport]:
+        """Workers that reported within SEEN_WITHIN_SECONDS, by id; at most `limit` after `after`."""
+        parameters = {"after": after, "limit": limit, "seen_within": SEEN_WITHIN_SECONDS}
+        return [worker_from_row(row) for row in await self._rows(query("list_workers"), parameters, prepare=True)]
+
+    async def lag(self, handlers: Sequence[str] | None) -> Lag:
+        """Due jobs of `handlers` (None: of all) by handler and slot."""
+        now = await self.now()
+
+        async def work(connection: Connection) -> Lag:
+            return await lag_by_slot(connection, handlers=handlers, now=now)
+
+        return await self._run(work)
+
+    async def schema_version(self) -> int:
+        """The version that the database was migrated to; 0: never."""
+        return await self._run(schema_version)
+
+    async def _since_creation(self, job_id: UUID) -> dict[str, datetime]:
+        """Bounds of a job's claims and decisions: from its creation, which its id tells, to now; a day of slack."""
+        now = await self.now()
+        try:
+            created_at = created_at_of(job_id)
+        except (ValueError, OverflowError):  # no id of ours
+            created_at = EARLIEST
+        return {"from_at": max(EARLIEST, min(created_at, now) - _SLACK), "until_at": now + _SLACK}
+
+    async def _rows(
+        self, statement: LiteralString, parameters: Mapping[str, Any], *, prepare: bool
+    ) -> list[dict[str, Any]]:
+        async def work(connection: Connection) -> list[dict[str, Any]]:
+            async with connection.cursor(row_factory=dict_row) as cursor:
+                await cursor.execute(statement, parameters, prepare=prepare)
+                return await cursor.fetchall()
+
+        return await self._run(work)
+
+    async def _run(self, work: Callable[[Connection], Awaitable[T]]) -> T:
+        try:
+            return await transact(
+                self._connections, work, repeatable=True, give_up_after=GIVE_UP_SECONDS, clock=self._clock
+            )
+        except psycopg.OperationalError as error:
+            # Conflicts that did not end, a limit of the server's own, a lock not had: trying again later is the answer.
+            raise StoreUnavailable(f"the database did not finish in time: SQLSTATE {error.sqlstate}") from error
+        except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn) as error:
+            raise StoreUnavailable("the database has no schema that this version knows: migrate it") from error

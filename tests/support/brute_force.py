@@ -7,10 +7,10 @@ changes word for word. It reads only expressions that the strict reader accepts.
 from __future__ import annotations
 
 from calendar import monthrange, weekday
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import cache
 from importlib.resources import files
+from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 import tzdata
@@ -48,8 +48,7 @@ def zones_by_rules() -> dict[bytes, list[str]]:
     return found
 
 
-@dataclass(frozen=True)
-class LocalMinute:
+class LocalMinute(NamedTuple):
     """One minute of UTC and the local time that zoneinfo gives it."""
 
     instant: datetime
@@ -99,7 +98,8 @@ class Reference:
         return [
             m.instant
             for m in minutes
-            if (not m.second_pass and self.matches(m.local)) or any(self.matches(local) for local in m.left_out)
+            if (not m.second_pass and self.matches(m.local))
+            or (m.left_out and any(self.matches(local) for local in m.left_out))
         ]
 
     def _day_matches(self, day: date) -> bool:

@@ -1,6 +1,6 @@
 """No difference between the enumerator and a minute-by-minute judge, in every zone of the tz database.
 
-Random expressions over every clock change of 2024 to 2028, and over whole years. `RINGCRON_CRON_SEEDS=50` runs fifty
+Random expressions over every clock change of 2024 to 2028, and over many months. `RINGCRON_CRON_SEEDS=50` runs fifty
 seeds instead of one; a failure names its seed, zone and expression. `RINGCRON_CRON_SEED=7` begins with seed 7.
 """
 
@@ -21,7 +21,7 @@ from tests.support.brute_force import MINUTE, LocalMinute, Reference, local_minu
 
 FIRST_SEED = int(os.environ.get("RINGCRON_CRON_SEED", "1"))
 SEEDS = range(FIRST_SEED, FIRST_SEED + int(os.environ.get("RINGCRON_CRON_SEEDS", "1")))
-EXPRESSIONS_PER_CHANGE = 4
+EXPRESSIONS_PER_CHANGE = 3
 BEGIN, END = utc(2024, 1, 1), utc(2029, 1, 1)
 GROUPS = 8
 ZONES = sorted(names[0] for names in zones_by_rules().values())
@@ -31,18 +31,18 @@ def changes(zone: str) -> list[datetime]:
     """Every change of offset from 2024 to 2028, found with zoneinfo alone."""
     info = zone_info(zone)
     found: list[datetime] = []
-    step = timedelta(hours=6)
-    low = BEGIN
+    low, offset = BEGIN, BEGIN.astimezone(info).utcoffset()
     while low < END:
-        high = low + step
-        if low.astimezone(info).utcoffset() != high.astimezone(info).utcoffset():
+        high = low + timedelta(days=1)
+        then = high.astimezone(info).utcoffset()
+        if then != offset:
             early, late = low, high
             while late - early > MINUTE:
                 middle = early + (late - early) // MINUTE // 2 * MINUTE
-                same = middle.astimezone(info).utcoffset() == low.astimezone(info).utcoffset()
+                same = middle.astimezone(info).utcoffset() == offset
                 early, late = (middle, late) if same else (early, middle)
             found.append(late)
-        low = high
+        low, offset = high, then
     return found
 
 
@@ -123,7 +123,7 @@ def compare(zone: str, expression: str, span: list[LocalMinute], draw: random.Ra
     cron = compile_cron(expression, known_zone(zone))
     start, end = span[0].instant - MINUTE, span[-1].instant
     assert cron.count(start, end) == len(expected), where
-    points = [draw.choice(span).instant + draw.choice((timedelta(0), timedelta(seconds=1))) for _ in range(12)]
+    points = [draw.choice(span).instant + draw.choice((timedelta(0), timedelta(seconds=1))) for _ in range(8)]
     for at in [start, end, *points]:
         passed = bisect_right(expected, at)
         if passed < len(expected):
@@ -156,8 +156,8 @@ def test_every_change_of_every_zone(group: int) -> None:
 
 @pytest.mark.timeout(120 * len(SEEDS))
 @pytest.mark.parametrize("zone", ["Pacific/Chatham", "Africa/Casablanca"])
-def test_whole_years(zone: str) -> None:
-    span = local_minutes(zone, utc(2027, 1, 1), 366 * 1440)
+def test_many_months(zone: str) -> None:
+    span = local_minutes(zone, utc(2026, 12, 1), 200 * 1440)
     for seed in SEEDS:
         draw = random.Random(f"{seed} {zone}")
         for _ in range(8):
@@ -200,7 +200,7 @@ def test_marks(cron: str, zone: str, change: datetime, expected: dict[datetime, 
     assert dict(schedule.marks(change - timedelta(hours=20), 20)) == expected
 
 
-def test_what_the_year_by_year_search_for_changes_takes_for_granted() -> None:
+def test_what_the_day_by_day_search_for_changes_takes_for_granted() -> None:
     """Since 2000 no two changes of a zone lie within two days, and all lie on a whole minute with a whole offset."""
     for data, names in zones_by_rules().items():
         instants, offsets = _table(data)

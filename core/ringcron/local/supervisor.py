@@ -67,18 +67,18 @@ class Supervisor:
         self.children.append(child)
         deadline = self._clock.elapsed() + seconds
         while not child.is_ready():
-            self.check(child)
+            self.check()
             if self._clock.elapsed() > deadline:
                 raise LocalServerError(f"{child.name} is not ready after {seconds:.0f} s:\n{tail(child.log)}")
             await asyncio.sleep(LOOK_SECONDS)
-        self.check(child)
+        self.check()
 
-    def check(self, child: Child) -> None:
+    def check(self) -> None:
         """Raises LocalServerError with the end of its log when a child has ended."""
-        assert child.process is not None
-        code = child.process.poll()
-        if code is not None:
-            raise LocalServerError(f"{child.name} {_ended(code)}:\n{tail(child.log)}")
+        for child in self.children:
+            code = None if child.process is None else child.process.poll()
+            if code is not None:
+                raise LocalServerError(f"{child.name} {_ended(code)}:\n{tail(child.log)}")
 
     def keep(self) -> None:
         """From now on, start again what ends."""

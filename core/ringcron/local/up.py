@@ -177,8 +177,7 @@ class Up:
         """Wait until all workers have reported themselves and own the whole ring."""
         deadline = self._clock.elapsed() + SERVING_SECONDS
         while not await asyncio.to_thread(_serving, rest, workers=self._options.workers, assigned=assigned):
-            for child in self._supervisor.children:
-                self._supervisor.check(child)
+            self._supervisor.check()
             if self._clock.elapsed() > deadline:
                 raise LocalServerError(
                     f"after {SERVING_SECONDS:.0f} s the workers do not own the whole ring yet; see {self._folder.logs}"

@@ -71,6 +71,11 @@ class Execution:
         self._deadline = WorkerDeadline(clock, self._guard.worker_deadline)
         self._pool = HandlerPool(hello, self._guard, clock, idle_seconds=idle_seconds)
 
+    @property
+    def guard_pid(self) -> int | None:
+        """The guard's process."""
+        return self._guard.pid
+
     async def start(self) -> None:
         """Start the guard, and a first handler process where one will be needed. OSError where no guard can be."""
         if not faulthandler.is_enabled():

@@ -21,8 +21,9 @@ from ringcron_shard_worker.handler_process.outcome import Ended, raised, returne
 
 EXIT_STATUS: Final = 70
 """Of a worker that leaves because a handler in its event loop does not let go."""
-
-_log = structlog.get_logger(__name__)
+PROCESSES_TRIED: Final = 3
+AIM_SECONDS: Final = 0.2
+"""A process whose limit is nearer than this is not used again: the guard may be about to kill it."""
 
 
 class Going(Protocol):
@@ -103,8 +104,8 @@ class GoingInLoop:
         return _result(self.done)
 
     def where(self) -> str | None:
-        stack = self.done.get_stack()
-        return f"{stack[-1].f_code.co_filename}:{stack[-1].f_lineno}" if stack else None
+        frame = getattr(getattr(self.done.get_coro(), "cr_await", None), "cr_frame", None)  # the handler's own
+        return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else None
 
 
 class GoingInProcess:
@@ -117,28 +118,40 @@ class GoingInProcess:
         self._pool = pool
         self._process: HandlerProcess | None = None
         self._limit: float | None = None
+        self._asked = False
         self._clock = clock
         self._listener: Callable[[], object] | None = None
         self.began_at: float | None = None
         self.done = asyncio.create_task(self._run(_message(handler, request)), name=f"run {request.run_id}")
 
     async def _run(self, message: Message) -> Ended:
-        try:
-            process = await self._pool.take()
-        except asyncio.CancelledError:
-            return Ended(stopped=True)
-        except HandlerProcessUnready as error:
-            return Ended(error=str(error))
+        for _ in range(PROCESSES_TRIED):
+            try:
+                process = await self._pool.take()
+            except asyncio.CancelledError:
+                return Ended(stopped=True)
+            except HandlerProcessUnready as error:
+                return Ended(error=str(error))
+            ended = await self._run_in(process, message)
+            if ended is not None:
+                return ended
+        return Ended(error=f"{PROCESSES_TRIED} handler processes ended before the run had begun")
+
+    async def _run_in(self, process: HandlerProcess, message: Message) -> Ended | None:
+        """None where the process went away before the run had begun: an idle one may just have been killed."""
         clean = False
         try:
             self._process = process
             if self._limit is not None:
                 process.limit(self._limit)
+            if not await process.begin(message):
+                return Ended(stopped=True) if self._asked else None
             self.began_at = self._clock.elapsed()
             if self._listener is not None:
                 self._listener()
-            ended = await process.run(message)
-            clean = not (ended.died or ended.left_behind or self._request.solo)
+            ended = await process.ended()
+            spared = self._limit is None or self._limit > self._clock.elapsed() + AIM_SECONDS
+            clean = spared and not (ended.died or ended.left_behind or self._request.solo)
         finally:
             self._process = None
             if clean:
@@ -148,6 +161,7 @@ class GoingInProcess:
         return ended
 
     def ask(self) -> None:
+        self._asked = True
         if self._process is not None:
             self._process.ask_to_stop(self._request.run_id)
         elif self.began_at is None:

@@ -64,7 +64,7 @@ class HandlerProcess:
             async with asyncio.timeout(READY_SECONDS):
                 await started._introduce(hello)
         except BaseException as error:
-            started.limit(0)
+            await started.end(kill=True)
             if isinstance(error, TimeoutError):
                 raise HandlerProcessUnready(
                     f"a handler process was not ready within {READY_SECONDS:g} s: do its modules import?"
@@ -90,9 +90,13 @@ class HandlerProcess:
         """Whether it can take a run."""
         return not self._gone.done() and not self._reader.at_eof()
 
-    async def run(self, request: Message) -> Ended:
-        """Run one handler; `died` where the process went away under it."""
+    async def begin(self, request: Message) -> bool:
+        """Hand over a run; False where the process went away before it began."""
         self._send({"type": "run"} | request)
+        return await self._answer() is not None
+
+    async def ended(self) -> Ended:
+        """Wait for the end of the run; `died` where the process went away under it."""
         answer = await self._answer()
         if answer is None:
             return Ended(error=await self._obituary(), died=True)
@@ -115,6 +119,10 @@ class HandlerProcess:
             await asyncio.wait((self._gone,), timeout=END_SECONDS)
         self.limit(0)
         await asyncio.shield(self._gone)
+        try:
+            await self._writer.wait_closed()
+        except ConnectionError:
+            pass  # it went first
 
     def kill_without_guard(self) -> None:
         """For when there is no guard."""

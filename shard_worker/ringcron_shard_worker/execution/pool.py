@@ -14,7 +14,7 @@ import structlog
 
 from ringcron.clock import Clock
 from ringcron_shard_worker.execution.guard_link import GuardLink
-from ringcron_shard_worker.execution.handler_process import HandlerProcess, HandlerProcessUnready
+from ringcron_shard_worker.execution.handler_process import END_SECONDS, HandlerProcess, HandlerProcessUnready
 from ringcron_shard_worker.handler_process.frames import Message
 
 IDLE_SECONDS: Final = 60.0
@@ -80,6 +80,8 @@ class HandlerPool:
         """End every process."""
         if self._timer is not None:
             self._timer.cancel()
+        if self._starting:
+            await asyncio.wait(self._starting, timeout=END_SECONDS)
         for start in list(self._starting):
             start.cancel()
         await asyncio.gather(*self._starting, return_exceptions=True)

@@ -18,8 +18,8 @@ from ringcron_shard_worker.execution.request import RunResult, StopReason
 from ringcron_shard_worker.handler_process.outcome import Ended
 
 LAST_CHANCE_SECONDS: Final = 0.7
-"""What a handler in the event loop gets after it was asked, even when trust is over by then: a worker that was stopped
-wakes past it. Less than the guard gives the worker (guard.WAKE_SECONDS)."""
+"""What a handler in the event loop gets that was asked only when trust was over: in a worker that was stopped and wakes
+past it. Less than the guard gives that worker (guard.WAKE_SECONDS)."""
 FORESTALL_SECONDS: Final = 0.05
 """So much before the guard would kill the worker it exits by itself, with a line in the log."""
 
@@ -78,7 +78,8 @@ class Supervision:
 
     def exit_at(self, trust_until: float) -> float:
         """When the worker itself has to exit, for a handler in its event loop that was asked and goes on."""
-        return max(trust_until - FORESTALL_SECONDS, self.asked_at + LAST_CHANCE_SECONDS)
+        in_time = trust_until - FORESTALL_SECONDS
+        return in_time if self.asked_at < in_time else self.asked_at + LAST_CHANCE_SECONDS
 
     def _timeout_at(self) -> float:
         if self.timeout_seconds is None or self.began_at is None:

@@ -52,6 +52,7 @@ class HandlerProcess:
         self._channel.sendall(pack({"type": "ready"}))
         while True:
             message = self._runs.get()
+            self._channel.sendall(pack({"type": "begun"}))
             ended = self._run(message)
             self._channel.sendall(pack({"type": "ended"} | ended.message()))
 

@@ -1,7 +1,7 @@
 """Messages between a worker and its handler processes: JSON, each behind its length in four bytes.
 
 To the handler process: `hello` once, then `run`, and `stop` while a run goes on.
-From it: `ready` or `unready` once, then one `ended` per run.
+From it: `ready` or `unready` once, then `begun` and `ended` for each run.
 """
 
 from __future__ import annotations

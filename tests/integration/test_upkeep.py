@@ -12,6 +12,7 @@ import pytest
 
 from ringcron.clock import SystemClock
 from ringcron.models import PARKED
+from ringcron.store import repartition as repartition_module
 from ringcron.store.bounds import near
 from ringcron.store.connection import PINNED_PLANS, Pool
 from ringcron.store.layout import DAY, Split, midnight
@@ -22,6 +23,7 @@ from tests.support.days import day_names
 from tests.support.jobs import add_job, add_many, database_now, row_of
 from tests.support.layouts import forget_upkeep, keep_up_for, layout, make_upkeep, names, partition_of
 from tests.support.plans import explain
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.store
 
@@ -200,13 +202,48 @@ async def test_a_change_that_was_planned_for_another_layout_is_not_made(pool: Po
     assert await layout(pool, JOBS) == before
 
 
-async def test_days_are_those_of_utc_whatever_the_zone_of_the_server(pool: Pool, connection: Connection) -> None:
+@pytest.mark.parametrize("zone", ["Asia/Kolkata", "America/Los_Angeles"])
+async def test_days_are_those_of_utc_whatever_the_zone_of_the_server(
+    zone: str, pool: Pool, connection: Connection
+) -> None:
     name = connection.info.dbname
-    await connection.execute(f"alter database {name} set timezone = 'Asia/Kolkata'")
+    await connection.execute(f"alter database {name} set timezone = '{zone}'")
     await connection.execute(f"alter database {name} set datestyle = 'SQL, DMY'")
     await make_upkeep(pool, days_ahead=1).step()
     today = midnight(await database_now(connection))
     assert [partition.lower for partition in await layout(pool, JOBS)] == [None, today, today + DAY, today + 2 * DAY]
+    assert (await names(pool, JOBS))[1:3] == [f"jobs_d{today:%Y%m%d}", f"jobs_d{today + DAY:%Y%m%d}"]
+
+
+@pytest.mark.parametrize(("due_in_days", "ahead"), [((1, 30), 3), ((-9, -30), 0)], ids=["split", "close"])
+async def test_no_partition_is_locked_against_traffic_before_its_table_is(
+    due_in_days: tuple[int, ...],
+    ahead: int,
+    pool: Pool,
+    database_url: str,
+    connection: Connection,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The order of locks: a statement that already holds the table's lock still gets those of the partitions."""
+    monkeypatch.setattr(repartition_module, "_STOP_MILLISECONDS", 30_000)
+    await keep_up_for(connection, 9, JOBS)
+    async with await psycopg.AsyncConnection.connect(database_url) as traffic:
+        await traffic.execute("set local lock_timeout = '500ms'")  # before PostgreSQL looks for deadlocks
+        await traffic.execute("lock table only jobs in row exclusive mode")
+        step = asyncio.create_task(make_upkeep(pool, days_ahead=ahead).step())
+        await until(lambda: waits_for_jobs(connection))
+        for days in due_in_days:
+            await add_job(traffic, due_in=days * 86400.0)
+        await traffic.commit()
+    await step
+    assert await (await connection.execute("select count(*) from jobs")).fetchone() == (2,)
+
+
+async def waits_for_jobs(connection: Connection) -> bool:
+    cursor = await connection.execute(
+        "select from pg_locks where not granted and relation = 'jobs'::regclass and mode = 'AccessExclusiveLock'"
+    )
+    return await cursor.fetchone() is not None
 
 
 async def test_several_coordinators_may_do_upkeep_at_once(pool: Pool, connection: Connection) -> None:

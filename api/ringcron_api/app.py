@@ -11,7 +11,7 @@ import orjson
 from aiohttp import web
 
 from ringcron.clock import Clock
-from ringcron.store.api import STATEMENT_SECONDS, ApiStore
+from ringcron.store.api import SESSION_OPTIONS, STATEMENT_SECONDS, ApiStore
 from ringcron.store.connection import Pool
 from ringcron_api.keys import CLOCK, DOCUMENT, PAGE, SHARDS, STORE
 from ringcron_api.middleware import answer_all
@@ -32,7 +32,13 @@ def make_app(*, database_url: str, pool_size: int, clock: Clock) -> web.Applicat
     app[PAGE] = make_page(document)
 
     async def store(app: web.Application) -> AsyncIterator[None]:
-        pool = Pool(database_url, application_name=APPLICATION_NAME, max_size=pool_size, seconds=STATEMENT_SECONDS)
+        pool = Pool(
+            database_url,
+            application_name=APPLICATION_NAME,
+            max_size=pool_size,
+            seconds=STATEMENT_SECONDS,
+            options=SESSION_OPTIONS,
+        )
         app[STORE] = ApiStore(pool, clock=clock)
         app[SHARDS] = ShardReader(app[STORE], clock)
         yield

@@ -27,7 +27,7 @@ from ringcron.slots import created_at_of
 from ringcron.store.connection import Connection, Connections, transact
 from ringcron.store.creating import Created, NewJob, OnConflict, create, read_job
 from ringcron.store.lag import Lag, lag_by_slot
-from ringcron.store.listing import JobFilter, Place, reach_of
+from ringcron.store.listing import JobFilter, Place, page_queries
 from ringcron.store.rows import job_from_row, run_from_row, worker_from_row
 from ringcron_sql import query
 from ringcron_sql.migrate import schema_version
@@ -41,8 +41,10 @@ GIVE_UP_SECONDS: Final = 2.0
 SEEN_WITHIN_SECONDS: Final = 15.0
 """A worker that has not reported for this long is not shown."""
 
+SESSION_OPTIONS: Final = "-c jit=off -c max_parallel_workers_per_gather=0"
+"""For the connections of an ApiStore: a list for people takes one core at most, and no time to compile."""
+
 _CLOCK_FRESH_SECONDS: Final = 1.0
-_NEWEST_ID: Final = UUID(int=2**128 - 1)
 _NEWEST_GENERATION: Final = 2**63 - 1
 _SLACK: Final = timedelta(days=1)
 
@@ -137,29 +139,15 @@ class ApiStore:
         self, wanted: JobFilter, *, after: Place | None, by_time: bool, limit: int, with_payload: bool
     ) -> list[Job]:
         """At most `limit` jobs after `after`: newest first, or `by_time` the soonest first."""
-        reach = reach_of(wanted, by_time=by_time, now=await self.now())
-        if reach is None:
-            return []
-        parameters: dict[str, Any] = {
-            "states": None if reach.states is None else list(reach.states),
-            "handler": wanted.handler,
-            "name": wanted.name,
-            "tag": wanted.tag,
-            "from_at": reach.bounds.from_at,
-            "until_at": reach.bounds.until_at,
-            "before": _NEWEST_ID if after is None else after.job_id,
-            "limit": limit,
-            "with_payload": with_payload,
-        }
-        if by_time:
-            statement = query("list_jobs_by_time")
-            after_at = EARLIEST if after is None or after.next_run_at is None else after.next_run_at
-            parameters["after_at"] = after_at
-            parameters["after_id"] = UUID(int=0) if after is None else after.job_id
-            parameters["from_at"] = max(reach.bounds.from_at, after_at)
-        else:
-            statement = query("list_jobs") if wanted.tag is None else query("list_jobs_by_tag")
-        return [job_from_row(row) for row in await self._rows(statement, parameters, prepare=False)]
+        pages = page_queries(
+            wanted, after=after, by_time=by_time, limit=limit, with_payload=with_payload, now=await self.now()
+        )
+        jobs: list[Job] = []
+        for page in pages:
+            jobs += [job_from_row(row) for row in await self._rows(page.statement, page.parameters, prepare=False)]
+            if len(jobs) >= limit:
+                break
+        return jobs[:limit]
 
     async def list_runs(self, job_id: UUID, *, before_generation: int | None, limit: int) -> list[Run]:
         """At most `limit` runs of a job, newest first, the one in progress among them.

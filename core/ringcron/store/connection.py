@@ -193,12 +193,21 @@ class Pool:
     plain connect while the pool stays empty.
     """
 
-    def __init__(self, url: str, *, application_name: str, max_size: int, seconds: float | None = None) -> None:
-        """`max_size` connections at most. `seconds`: client-side limit on one use."""
+    def __init__(
+        self,
+        url: str,
+        *,
+        application_name: str,
+        max_size: int,
+        seconds: float | None = None,
+        options: str | None = None,
+    ) -> None:
+        """`max_size` connections at most. `seconds`: client-side limit on one use. `options`: `-c name=value …`."""
         self._url = url
         self._application_name = application_name
         self._max_size = max_size
         self._seconds = seconds
+        self._options: dict[str, str] = {} if options is None else {"options": options}
         self._pool: psycopg_pool.AsyncConnectionPool[Connection] | None = None
         self._recovering = asyncio.Lock()
 
@@ -218,6 +227,7 @@ class Pool:
                 "autocommit": True,
                 "application_name": self._application_name,
                 "connect_timeout": int(CONNECT_SECONDS),
+                **self._options,
             },
         )
         await pool.open(wait=False)

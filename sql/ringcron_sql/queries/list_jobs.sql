@@ -1,6 +1,6 @@
 -- Jobs, newest first. before is exclusive; null filters do not filter; from_at and until_at bound next_run_at and prune.
--- Index: primary key of each partition backwards, merged; jobs_set_aside for paused, dead and cancelled jobs; jobs_claimed
--- for claimed ones; jobs_named for a name. A custom plan each time: the filters that are null fall away.
+-- Index: primary key of each partition backwards, merged; jobs_set_aside for paused, dead and cancelled jobs; jobs_named
+-- for a name. A custom plan each time: the filters that are null fall away.
 select j.id, j.next_run_at, j.slot, j.state, j.handler, j.scheduled_for, j.cause, j.attempt, j.lost, j.occurrences,
        j.decided_until, j.kept, j.lease_generation, j.lease_owner, j.lease_until, j.claimed_at, j.cancel_requested,
        j.after_current::text, j.revision, j.schedule::text, j.run_at,

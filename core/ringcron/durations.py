@@ -19,7 +19,7 @@ _FORM: Final = re.compile(
     r"(?P<time>T(?:(?P<hours>\d{1,9})H)?(?:(?P<minutes>\d{1,9})M)?(?:(?P<seconds>\d{1,12})(?:[.,](?P<fraction>\d+))?S)?)?)",
     re.ASCII,
 )
-_CALENDAR: Final = re.compile(r"P[^T]*\d(?P<unit>[YM])", re.ASCII)
+_CALENDAR: Final = re.compile(r"P[^T]*?\d(?P<unit>[YM])", re.ASCII)
 _INFORMAL: Final = re.compile(
     r"(?P<number>\d{1,9})\s*(?P<unit>s|m|h|d|sec|min|hours?|days?|minutes?|seconds?)?", re.ASCII
 )

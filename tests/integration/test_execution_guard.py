@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +81,7 @@ async def workers() -> AsyncIterator[list[Worker]]:
         if not gone(worker.pid):
             worker.send(signal.SIGKILL)
         await worker.ended()
-        await until(lambda worker=worker: gone(worker.guard), what="the guard has ended")
+        await until(partial(gone, worker.guard), what="the guard has ended")
 
 
 async def start(workers: list[Worker], *runs: tuple[str, Any], **wish: Any) -> Worker:

@@ -38,4 +38,4 @@ class Marker:
 
     async def pid(self) -> int:
         """The process number that is written there, waiting for it."""
-        return int(await until(self.said, what=f"a process number in {self._path}"))
+        return int(await until(lambda: self.said() or "", what=f"a process number in {self._path}"))

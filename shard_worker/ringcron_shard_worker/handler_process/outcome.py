@@ -72,7 +72,7 @@ def raised(error: BaseException, *, stopped: bool = False) -> Ended:
     """The handler raised `error`."""
     if isinstance(error, Fail):
         return Ended(
-            error=clean_text(_message(error) or "the handler failed"),
+            error=_message(error, limit=ERROR_LIMIT) or "the handler failed",
             retry_after_seconds=error.retry_after_seconds,
             dead=error.dead,
             stopped=stopped,
@@ -104,12 +104,12 @@ def clean_text(text: str, *, limit: int = ERROR_LIMIT) -> str:
     return _UNSTORABLE.sub(_REPLACEMENT, text)
 
 
-def _message(error: BaseException) -> str:
+def _message(error: BaseException, *, limit: int = _MESSAGE_LIMIT) -> str:
     try:
         text = str(error)
     except Exception as fault:
         return f"(its message cannot be shown: {type(fault).__name__})"
-    return clean_text(text, limit=_MESSAGE_LIMIT)
+    return clean_text(text, limit=limit)
 
 
 def _encode(value: object) -> bytes:

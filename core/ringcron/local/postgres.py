@@ -105,7 +105,7 @@ class PostgresServer:
     def spawn(self) -> subprocess.Popen[bytes]:
         """Start the server's process, making its data first where there are none."""
         if not self._binaries.reachable_by(self._identity):
-            self._binaries = self._binaries.copied_to(ELSEWHERE / f"postgresql-{self._binaries.major}")
+            self._binaries = self._binaries.copied_below(ELSEWHERE)
         if not (self._data / "PG_VERSION").exists():
             self._initialize()
         self._refuse_other_version()

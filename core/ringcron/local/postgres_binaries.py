@@ -15,6 +15,7 @@ import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from pathlib import Path
 from typing import Final
 
@@ -49,18 +50,25 @@ class PostgresBinaries:
         """Whether that user can run them (a virtual environment below a closed home cannot be entered)."""
         return identity is None or run_as(identity, ["test", "-x", self.bin_folder / "postgres"]).returncode == 0
 
-    def copied_to(self, folder: Path) -> PostgresBinaries:
-        """The same programs, copied into `folder` once. Raises NotAvailable where they cannot be moved."""
+    def copied_below(self, place: Path) -> PostgresBinaries:
+        """The same programs, copied below `place` once. Raises NotAvailable where they cannot be moved."""
         if not self.bundle:
             raise NotAvailable(f"{self.bin_folder} cannot be entered by the user that PostgreSQL is to run as")
         base = self.bundle[0].parent
+        built = (self.bin_folder / "postgres").stat().st_mtime_ns
+        digest = blake2b(f"{self.bin_folder} {built}".encode(), digest_size=8).hexdigest()
+        folder = place / f"postgresql-{self.major}-{digest}"
 
         def fill(scratch: Path) -> None:
             for part in self.bundle:
                 shutil.copytree(part, scratch / part.name, symlinks=True)
 
         filled(folder, fill)
-        return PostgresBinaries(bin_folder=folder / self.bin_folder.relative_to(base), major=self.major)
+        return PostgresBinaries(
+            bin_folder=folder / self.bin_folder.relative_to(base),
+            major=self.major,
+            libraries=None if self.libraries is None else folder / self.libraries.relative_to(base),
+        )
 
 
 def find_postgres(major: int | None = None) -> PostgresBinaries:

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from ringcron import service
+from ringcron import readers, service
 from ringcron.clock import SystemClock
+from ringcron.errors import ConfigError
 from ringcron.local import samples
 from ringcron.local.data_folder import DataFolder
 from ringcron.local.errors import LocalServerError, NotAvailable
@@ -25,8 +26,8 @@ from ringcron.local.report import Addresses, announcement, up_document
 from ringcron.local.rest import ApiUnavailable, Rest
 from ringcron.local.supervisor import Child, Supervisor
 from ringcron.local.zookeeper import ZooKeeperServer
-from ringcron.settings import DatabaseSettings
-from ringcron_sql.migrate import MigrationError, migrate
+from ringcron.redaction import redact
+from ringcron_sql.migrate import migrate
 
 SERVING_SECONDS: Final = 60.0
 LOOK_SECONDS: Final = 0.1
@@ -57,13 +58,28 @@ def run(options: UpOptions) -> int:
         raise LocalServerError(
             f"port {options.api_port} is in use: stop what listens there, or choose another by --api-port"
         )
-    if options.database is not None:
-        DatabaseSettings.load({}, database_url=options.database)
+    _check_addresses(options)
     with DataFolder(options.data_folder) as folder:
         if options.fresh:
             folder.clear()
         folder.turn_logs()
         return asyncio.run(Up(options, folder).run())
+
+
+def _check_addresses(options: UpOptions) -> None:
+    """Raises ConfigError where a given address cannot be one."""
+    faults = []
+    for flag, value, reader in (
+        ("--database", options.database, readers.database_url),
+        ("--zookeeper", options.zookeeper, readers.optional(readers.zookeeper)),
+    ):
+        try:
+            if value is not None:
+                reader(value)
+        except ValueError as error:
+            faults.append(f"{flag}: {redact(value)!r} {error}" if flag == "--zookeeper" else f"{flag} {error}")
+    if faults:
+        raise ConfigError(faults)
 
 
 class Up:
@@ -80,7 +96,8 @@ class Up:
         asked = asyncio.Event()
         loop = asyncio.get_running_loop()
         for sign in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            loop.add_signal_handler(sign, self._asked_to_stop, asked)
+            if sign != signal.SIGHUP or signal.getsignal(sign) != signal.SIG_IGN:  # nohup means what it says
+                loop.add_signal_handler(sign, self._asked_to_stop, asked)
         starting = asyncio.create_task(self._start())
         waiting = asyncio.create_task(asked.wait())
         try:
@@ -111,8 +128,8 @@ class Up:
         try:
             for sentence in await migrate(database_url):
                 say(sentence)
-        except MigrationError as error:
-            raise LocalServerError(str(error)) from error
+        except Exception as error:  # psycopg's errors, which only the store knows by name, are told like any other
+            raise LocalServerError(f"the database cannot be migrated: {str(error).strip()}") from error
         port = options.api_port or free_port()
         rest = Rest(port)
         programs = Programs(

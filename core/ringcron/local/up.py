@@ -26,7 +26,6 @@ from ringcron.local.report import Addresses, announcement, up_document
 from ringcron.local.rest import ApiUnavailable, Rest
 from ringcron.local.supervisor import Child, Supervisor
 from ringcron.local.zookeeper import ZooKeeperServer
-from ringcron.redaction import redact
 from ringcron_sql.migrate import migrate
 
 SERVING_SECONDS: Final = 60.0
@@ -68,16 +67,15 @@ def run(options: UpOptions) -> int:
 
 def _check_addresses(options: UpOptions) -> None:
     """Raises ConfigError where a given address cannot be one."""
-    faults = []
-    for flag, value, reader in (
-        ("--database", options.database, readers.database_url),
-        ("--zookeeper", options.zookeeper, readers.optional(readers.zookeeper)),
-    ):
-        try:
-            if value is not None:
-                reader(value)
-        except ValueError as error:
-            faults.append(f"{flag}: {redact(value)!r} {error}" if flag == "--zookeeper" else f"{flag} {error}")
+    faults: list[str] = []
+    try:
+        readers.database_url(options.database or "postgresql://none")
+    except ValueError as error:
+        faults.append(f"--database {error}")  # it may hold a password, and is not repeated
+    try:
+        readers.optional(readers.zookeeper)(options.zookeeper or "none")
+    except ValueError as error:
+        faults.append(f"--zookeeper: {options.zookeeper!r} {error}")
     if faults:
         raise ConfigError(faults)
 

@@ -223,7 +223,7 @@ class Claimer:
         return wake
 
     async def _sleep(self, seconds: float) -> bool:
-        """Sleep, but no longer than until the slice changes; tells whether it did."""
+        """Sleep, but no longer than until the slice changes or jobs were made due here; tells whether that came."""
         try:
             async with asyncio.timeout(seconds):
                 await self._holder.changed.wait()

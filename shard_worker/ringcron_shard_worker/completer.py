@@ -36,11 +36,14 @@ class Completer:
         store: WorkerStore,
         leases: Leases,
         decide_again: Callable[[Sequence[EndedRun]], Awaitable[list[EndedRun]]],
+        due_again: Callable[[], object],
     ) -> None:
-        """`decide_again`: reads the definitions of runs whose job changed meanwhile and decides anew."""
+        """`decide_again`: reads the definitions of runs whose job changed meanwhile and decides anew.
+        `due_again`: called when jobs were made due again, perhaps sooner than the claimer's next look."""
         self._store = store
         self._leases = leases
         self._decide_again = decide_again
+        self._due_again = due_again
         self._waiting: deque[EndedRun] = deque()
         self._some = asyncio.Event()
         self._idle = asyncio.Event()
@@ -107,6 +110,8 @@ class Completer:
                 _log.error("job is dead", job=str(ended.claim.id), reason=ended.completion.dead_reason)
             if ended.completion.skip is not None:
                 metrics.SKIPPED_TICKS.labels(ended.completion.skip.reason.value).inc(ended.completion.skip.count)
+        if any(ended.completion.state is JobState.DUE for ended in completed.written):
+            self._due_again()
         for ended, _ in completed.refused:
             self._leases.drop(ended.claim)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import structlog
 
@@ -29,10 +29,16 @@ _log = structlog.get_logger(__name__)
 
 
 class Runner:
-    """Runs claimed jobs; `complete` is set once the completer exists."""
+    """Runs claimed jobs and hands their completions to its completer. `due_again`: see Completer."""
 
     def __init__(
-        self, store: WorkerStore, leases: Leases, execution: Execution, clock: Clock, database_clock: DatabaseClock
+        self,
+        store: WorkerStore,
+        leases: Leases,
+        execution: Execution,
+        clock: Clock,
+        database_clock: DatabaseClock,
+        due_again: Callable[[], object],
     ) -> None:
         self._store = store
         self._leases = leases
@@ -40,7 +46,7 @@ class Runner:
         self._clock = clock
         self._database_clock = database_clock
         self._tasks: set[asyncio.Task[None]] = set()
-        self.completer = Completer(store, leases, self.decide_again)
+        self.completer = Completer(store, leases, self.decide_again, due_again)
 
     async def start(self, claims: Sequence[Claim], trust_until: float) -> None:
         """Take over fresh claims. Raises StoreUnavailable where they could not be read or settled; those that were not

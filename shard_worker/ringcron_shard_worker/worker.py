@@ -71,7 +71,7 @@ class Worker:
             statement_seconds=max(1.0, lease_seconds / 3),
         )
         self._leases = Leases(settings.concurrency)
-        self._runner = Runner(self._store, self._leases, execution, clock, database_clock)
+        self._runner = Runner(self._store, self._leases, execution, clock, database_clock, holder.changed.set)
         self._keeper = LeaseKeeper(self._store, self._leases, clock, lease_seconds=lease_seconds)
         self._reaper = Reaper(self._store, clock, database_clock, lease_seconds=lease_seconds)
         self._claimer = Claimer(

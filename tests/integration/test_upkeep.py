@@ -21,7 +21,7 @@ from ringcron.store.upkeep import Upkeep
 from ringcron_sql import query
 from tests.support.days import day_names
 from tests.support.jobs import add_job, add_many, database_now, row_of
-from tests.support.layouts import forget_upkeep, keep_up_for, layout, make_upkeep, names, partition_of
+from tests.support.layouts import forget_upkeep, keep_up_for, layout, make_upkeep, names, partition_at, partition_of
 from tests.support.plans import explain
 from tests.support.waiting import until
 
@@ -29,6 +29,8 @@ pytestmark = pytest.mark.store
 
 Connection = psycopg.AsyncConnection[Any]
 TABLES = (JOBS, RUNS, SKIPS)
+MONTHS = JOBS.months_ahead + 1
+"""Partitions of `jobs` between the days ahead and far: the rest of a month, and the months after it."""
 
 
 @pytest.fixture
@@ -53,24 +55,25 @@ async def test_today_and_the_days_ahead_are_carved_out_of_far_for_every_table(
     for table in TABLES:
         days = [f"{table.name}_d{today + n * DAY:%Y%m%d}" for n in range(4)]
         assert await names(pool, table) == [f"{table.name}_past", *days, f"{table.name}_far"]
-    assert len(done) == 12
+    assert len(await layout(pool, JOBS)) == 6 + MONTHS
+    assert len(done) == 3 * 4 + MONTHS
     assert done[0].startswith(f"jobs: carved jobs_d{today:%Y%m%d} up to {today + DAY:%Y-%m-%d}, 0 rows moved")
     assert await upkeep.step() == []
 
 
 async def test_rows_that_lay_in_far_are_moved_to_their_day_and_found_there(pool: Pool, connection: Connection) -> None:
-    ids = {day: await add_job(connection, due_in=day * 86400.0) for day in range(9)}
+    ids = [await add_job(connection, due_in=day * 86400.0) for day in range(9)]
     parked = await add_job(connection)
     await connection.execute("update jobs set state = 'dead', next_run_at = %s where id = %s", (PARKED, parked))
-    before = {job_id: await row_of(connection, job_id) for job_id in ids.values()}
+    before = {job_id: await row_of(connection, job_id) for job_id in ids}
 
     await make_upkeep(pool, days_ahead=5).step()
 
-    for day, job_id in ids.items():
+    partitions = await layout(pool, JOBS)
+    for job_id in ids:
         row = await row_of(connection, job_id)
         assert row == before[job_id]
-        expected = f"jobs_d{row['next_run_at']:%Y%m%d}" if day <= 5 else "jobs_far"
-        assert await partition_of(connection, job_id) == expected
+        assert await partition_of(connection, job_id) == partition_at(partitions, row["next_run_at"])
     assert await partition_of(connection, parked) == "jobs_far"
 
 
@@ -92,7 +95,7 @@ async def test_every_partition_has_the_indexes_and_checks_of_its_table_and_no_mo
         """
     )
     rows = await cursor.fetchall()
-    assert len(rows) == 3 * 9
+    assert len(rows) == 3 * 9 + MONTHS
     assert [row for row in rows if row[2:] != (0, 0, 0)] == []
 
 
@@ -112,7 +115,8 @@ async def test_after_a_long_stop_the_days_that_passed_share_a_partition_and_few_
     assert done[0].startswith(f"jobs: carved {first} up to {today:%Y-%m-%d}, 20 rows moved")
     assert await partition_of(connection, old) == first
     cursor = await connection.execute("select tableoid::regclass::text, count(*) from jobs group by 1 order by 1")
-    assert await cursor.fetchall() == [(first, 501), ("jobs_far", 20)]
+    ahead = partition_at(await layout(pool, JOBS), await database_now(connection) + 10 * DAY)
+    assert await cursor.fetchall() == [(first, 501), (ahead, 20)]
 
 
 async def test_while_upkeep_stands_still_jobs_in_far_are_claimed_all_the_same(connection: Connection) -> None:
@@ -164,13 +168,13 @@ async def test_traffic_that_holds_its_locks_makes_upkeep_step_back_for_a_while(p
         await traffic.execute("select count(*) from jobs")  # its transaction stays open
         done = await upkeep.step()
         assert done[0] == "jobs: no lock to be had beside traffic; next try in 60 s"
-        assert len(await names(pool, RUNS)) == 4
+        assert len(await names(pool, RUNS, days_ahead=1)) == 4
         assert await upkeep.step() == []
         await traffic.rollback()
     assert await upkeep.step() == []
     clock.seconds += 60.0
-    assert len(await upkeep.step()) == 2
-    assert len(await names(pool, JOBS)) == 4
+    assert len(await upkeep.step()) == 2 + MONTHS
+    assert len(await names(pool, JOBS, days_ahead=1)) == 4
 
 
 class HandClock(SystemClock):
@@ -211,8 +215,8 @@ async def test_days_are_those_of_utc_whatever_the_zone_of_the_server(
     await connection.execute(f"alter database {name} set datestyle = 'SQL, DMY'")
     await make_upkeep(pool, days_ahead=1).step()
     today = midnight(await database_now(connection))
-    assert [partition.lower for partition in await layout(pool, JOBS)] == [None, today, today + DAY, today + 2 * DAY]
-    assert (await names(pool, JOBS))[1:3] == [f"jobs_d{today:%Y%m%d}", f"jobs_d{today + DAY:%Y%m%d}"]
+    assert [partition.lower for partition in await layout(pool, RUNS)] == [None, today, today + DAY, today + 2 * DAY]
+    assert (await names(pool, JOBS, days_ahead=1))[1:3] == [f"jobs_d{today:%Y%m%d}", f"jobs_d{today + DAY:%Y%m%d}"]
 
 
 @pytest.mark.parametrize(("due_in_days", "ahead"), [((1, 30), 3), ((-9, -30), 0)], ids=["split", "close"])
@@ -254,5 +258,5 @@ async def test_several_coordinators_may_do_upkeep_at_once(pool: Pool, connection
         await asyncio.gather(*(upkeep.step() for upkeep in upkeeps))
     await upkeeps[0].step()
     for table in TABLES:
-        assert len(await layout(pool, table)) == (14 if table is JOBS else 16)
+        assert len(await names(pool, table, days_ahead=4)) == (14 if table is JOBS else 16)
     assert await (await connection.execute("select count(*) from jobs")).fetchone() == (300,)

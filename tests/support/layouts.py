@@ -16,11 +16,13 @@ from ringcron.store.upkeep import Upkeep
 from tests.support.days import carve_days
 from tests.support.jobs import database_now
 
+DAYS_AHEAD = 3
+
 
 def make_upkeep(pool: Pool, clock: Clock | None = None, **settings: Any) -> Upkeep:
     """Upkeep with short-sighted settings, each of which may be replaced; it tries again at once."""
     defaults: dict[str, Any] = {
-        "days_ahead": 3,
+        "days_ahead": DAYS_AHEAD,
         "keep_runs_seconds": 30 * 86400,
         "keep_jobs_seconds": 7 * 86400,
         "keep_runs_bytes": None,
@@ -41,8 +43,11 @@ async def layout(pool: Pool, table: Table) -> list[Partition]:
     return partitions
 
 
-async def names(pool: Pool, table: Table) -> list[str]:
-    return [partition.name for partition in await layout(pool, table)]
+async def names(pool: Pool, table: Table, *, days_ahead: int = DAYS_AHEAD) -> list[str]:
+    """The names of the partitions, without the months between the days ahead and far."""
+    partitions, now = await Repartition(pool, SystemClock()).read(table)
+    end = midnight(now) + (days_ahead + 1) * DAY
+    return [p.name for p in partitions if p.lower is None or p.upper is None or p.upper <= end]
 
 
 async def keep_up_for(connection: psycopg.AsyncConnection[Any], days: int, *tables: Table) -> datetime:
@@ -72,3 +77,10 @@ async def partition_of(connection: psycopg.AsyncConnection[Any], job_id: object)
     row = await cursor.fetchone()
     assert row is not None
     return str(row[0])
+
+
+def partition_at(partitions: list[Partition], instant: datetime) -> str:
+    """The partition that a row of this instant belongs to."""
+    return next(
+        p.name for p in partitions if (p.lower is None or p.lower <= instant) and (p.upper is None or instant < p.upper)
+    )

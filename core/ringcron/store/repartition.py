@@ -44,9 +44,10 @@ class Table:
     name: str
     column: str
     holds_jobs: bool = False
+    months_ahead: int = 0
 
 
-JOBS: Final = Table(name="jobs", column="next_run_at", holds_jobs=True)
+JOBS: Final = Table(name="jobs", column="next_run_at", holds_jobs=True, months_ahead=12)
 RUNS: Final = Table(name="runs", column="claimed_at")
 SKIPS: Final = Table(name="skips", column="decided_at")
 
@@ -132,7 +133,9 @@ class Repartition:
                 if table.holds_jobs:
                     ((rows,),) = await statements.run("move_live_jobs", source=old, target=before)
                 await statements.run("drop_partition", partition=old)
-                await statements.attach(before, (close.before.lower, close.partition.upper))
+                bounds = (close.before.lower, close.partition.upper)
+                await statements.attach(before, bounds)
+                await statements.rename(before, partition_name(table.name, bounds))
             return Change(rows_moved=rows, stopped_seconds=self._clock.elapsed() - stopped_at)
 
         return await self._transact(work)

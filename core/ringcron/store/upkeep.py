@@ -83,7 +83,7 @@ class Upkeep:
         try:
             while True:
                 partitions, now = await self._repartition.read(table)
-                split = next_split(partitions, now, self._days_ahead)
+                split = next_split(partitions, now, self._days_ahead, table.months_ahead)
                 if split is not None:
                     done.append(_carved(table, split, await self._repartition.split(table, split)))
                     continue

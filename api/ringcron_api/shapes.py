@@ -57,7 +57,7 @@ class Shape(BaseModel):
     model_config = ConfigDict(alias_generator=to_camel)
 
 
-class RetryShape(Shape):
+class StoredRetryShape(Shape):
     max_attempts: int
     min_backoff: Duration
     max_backoff: Duration
@@ -87,7 +87,7 @@ class JobShape(Shape):
     pause_reason: str | None
     paused_by: str | None
     dead_reason: str | None
-    retry: RetryShape
+    retry: StoredRetryShape
     timeout: Duration | None
     overlap: Overlap
     catchup: Catchup

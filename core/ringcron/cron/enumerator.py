@@ -104,18 +104,20 @@ class Cron:
     def seek(self, low: int, years: int) -> int | None:
         """The first tick at or after the minute `low`, at most `years` later."""
         high = min(low + years * 366 * DAY, _END)
-        if high <= low:
-            return None
-        # Years without a matching day are passed over before their offsets are looked up.
-        local = self._times.first(low - 2 * DAY, high + 2 * DAY)
-        if local is None:
-            return None
-        for window in self._windows(max(low, local - 2 * DAY), high):
-            if window.moved is not None:
-                return window.moved
-            found = self._times.first(window.low, window.high)
-            if found is not None:
-                return found - window.offset
+        while low < high:
+            # What lies before the next matching day is passed over, with the offsets of its years.
+            local = self._times.first(low - 2 * DAY, high + 2 * DAY)
+            if local is None:
+                return None
+            low = max(low, local - 2 * DAY)
+            until = min(low + 5 * DAY, high)
+            for window in self._windows(low, until):
+                if window.moved is not None:
+                    return window.moved
+                found = self._times.first(window.low, window.high)
+                if found is not None:
+                    return found - window.offset
+            low = until
         return None
 
     def _windows(self, low: int, high: int, *, backwards: bool = False) -> Iterator[_Window]:

@@ -2,7 +2,7 @@
 
 Invariant: the machine's zone files are never read; two machines with one version of the package agree on every instant.
 A zone is seen here as stretches of constant offset to UTC, in whole minutes, found year by year; since 2000 every
-offset and every change lies on a whole minute, and no two changes of one zone lie within two days (both are tested).
+offset and every change lies on a whole minute, and no two changes of one zone lie within six days (both are tested).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from zoneinfo import ZoneInfo
 import tzdata
 
 DAY: Final = 1440  # minutes
+_LOOK: Final = 5 * DAY  # changes of a zone lie further apart than this
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MINUTE: Final = timedelta(minutes=1)
 
@@ -60,12 +61,14 @@ def stretches(zone: Zone, year: int) -> tuple[Stretch, ...]:
     start, end = year_start(year), year_start(year + 1)
     before, offset = zone.offset(start - 1), zone.offset(start)
     found: list[Stretch] = []
-    for last in range(start + DAY - 1, end, DAY):
-        then = zone.offset(last)
+    seen = start
+    for look in (*range(start + _LOOK, end - 1, _LOOK), end - 1):
+        then = zone.offset(look)
         if then != offset:
-            change = _change(zone, last - DAY, last, offset)
+            change = _change(zone, seen, look, offset)
             found.append(Stretch(start, change, offset, before))
             start, before, offset = change, offset, then
+        seen = look
     found.append(Stretch(start, end, offset, before))
     return tuple(found)
 

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -125,6 +126,21 @@ def test_zookeeper_keeps_its_tree_and_port_over_a_restart(own_zookeeper: Callabl
 def test_zookeeper_takes_more_than_sixty_clients_of_one_machine(own_zookeeper: Callable[[], OwnZooKeeper]) -> None:
     configuration = Path(f"/proc/{own_zookeeper().pid}/cmdline").read_bytes().split(b"\0")[-2].decode()
     assert "maxClientCnxns=0\n" in Path(configuration).read_text()
+
+
+def test_a_start_waits_for_a_predecessor_that_is_still_shutting_down() -> None:
+    with scratch_folder() as folder:
+        first = PostgresServer(folder / "postgres", durable=False)
+        second = PostgresServer(folder / "postgres", durable=False)
+        first.start()
+        stopping = threading.Timer(1.0, first.stop)
+        stopping.start()
+        try:
+            second.start()
+            assert second.port == first.port
+        finally:
+            stopping.join()
+            second.stop()
 
 
 PARENT = """

@@ -3,7 +3,8 @@
 Invariant: a line becomes exactly one job or is refused with its number and why; nothing is left out in silence, and a
 line that is read again gives the same key. Read as cronie and Debian's cron read: an assignment holds for the lines
 below it, `%` parts the command from its standard input, and in a system crontab the sixth word is a user. Workers do
-not switch users, so the user becomes a tag, and a note says so.
+not switch users, so the user becomes a tag, and a note says so. A command that fails is not tried again, as under cron:
+many end with 1 on purpose (`test -x … && …`), and few are safe to repeat at once.
 """
 
 from __future__ import annotations
@@ -150,6 +151,7 @@ class _Reading:
             "handler": self._handler,
             "schedule": document,
             "payload": payload,
+            "retry": {"maxAttempts": 1},
             "key": self._key(document, user, command),
             "onConflict": "keep",
             "name": f"{self._file_name}: {command}"[:NAME_CHARACTERS],

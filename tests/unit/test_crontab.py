@@ -40,6 +40,7 @@ def test_a_system_crontab() -> None:
     }
     assert first["tags"] == ["crontab:stat-collect", "user:root"]
     assert first["onConflict"] == "keep"
+    assert first["retry"] == {"maxAttempts": 1}
     assert first["name"].startswith("stat-collect: command -v")
     assert second["schedule"]["cron"] == "59 23 * * *"
     assert any("do not switch users" in note for note in crontab.notes)

@@ -13,6 +13,7 @@
     ├── MembershipUnavailable  ZooKeeper cannot be reached; retriable
     │   └── SessionLost        … because the session is over; retriable
     ├── BadAssignment          an assignment that cannot be read or written
+    │   └── ForeignAssignment  … because another version, or for another number of slots, wrote it
     ├── StoreUnavailable       PostgreSQL cannot be reached; retriable       (HTTP 503)
     └── StatementRefused       PostgreSQL cannot store a value of this statement
 
@@ -119,6 +120,10 @@ class SessionLost(MembershipUnavailable):
 
 class BadAssignment(RingcronError):
     """The assignment cannot be read or written."""
+
+
+class ForeignAssignment(BadAssignment):
+    """The assignment was written by another version of this program, or for another number of slots."""
 
 
 class StoreUnavailable(RingcronError):

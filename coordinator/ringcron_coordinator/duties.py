@@ -1,0 +1,96 @@
+"""What a leader does besides the slices: partitions are kept up, lag is counted.
+
+Invariant: duties are independent. One that fails is logged and counted, and tried again at its next turn; it stops
+neither the others nor the assignment of slices. Nothing that keeps a promise depends on them in the short run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import structlog
+
+from ringcron import metrics
+from ringcron.clock import Clock
+from ringcron.settings import CoordinatorSettings
+from ringcron.store.api import STATEMENT_SECONDS, ApiStore
+from ringcron.store.connection import Pool
+from ringcron.store.upkeep import Upkeep
+from ringcron_coordinator.lag import LagReport
+
+LAG_SECONDS: Final = 1.0
+UPKEEP_STATEMENT_SECONDS: Final = 120.0
+"""Client-side limit on one use of a connection by upkeep: moving a day's rows takes a while."""
+STOP_SECONDS: Final = 1.0
+"""How long `stop` waits for what is under way; the rest ends by itself."""
+
+_log = structlog.get_logger(__name__)
+
+
+class Duties:
+    """Those of one term: performed from `start` to `stop`."""
+
+    def __init__(self, settings: CoordinatorSettings, *, clock: Clock) -> None:
+        self._clock = clock
+        self._pools = [
+            Pool(
+                settings.database_url,
+                application_name="ringcron coordinator lag",
+                max_size=1,
+                seconds=STATEMENT_SECONDS,
+            ),
+            Pool(
+                settings.database_url,
+                application_name="ringcron coordinator upkeep",
+                max_size=2,
+                seconds=UPKEEP_STATEMENT_SECONDS,
+            ),
+        ]
+        self._lag = LagReport(ApiStore(self._pools[0], clock=clock))
+        self._upkeep = Upkeep(
+            self._pools[1],
+            clock,
+            days_ahead=settings.days_ahead,
+            keep_runs_seconds=settings.keep_runs_seconds,
+            keep_jobs_seconds=settings.keep_jobs_seconds,
+            keep_runs_bytes=settings.keep_runs_bytes,
+        )
+        self._upkeep_seconds = settings.upkeep_seconds
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def start(self) -> None:
+        self._tasks = [
+            asyncio.create_task(repeat("lag", LAG_SECONDS, self._lag.look, clock=self._clock)),
+            asyncio.create_task(repeat("upkeep", self._upkeep_seconds, self._keep_up, clock=self._clock)),
+        ]
+
+    async def stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.wait(self._tasks, timeout=STOP_SECONDS)
+        self._lag.clear()
+        await asyncio.gather(*(pool.close() for pool in self._pools))
+
+    async def _keep_up(self) -> None:
+        for sentence in await self._upkeep.step():
+            _log.info("upkeep", did=sentence)
+
+
+async def repeat(name: str, seconds: float, duty: Callable[[], Awaitable[None]], *, clock: Clock) -> None:
+    """Perform a duty every `seconds`, for ever. A failure is counted each time, and logged when it is a new one."""
+    failing: str | None = None
+    while True:
+        due = clock.elapsed() + seconds
+        try:
+            await duty()
+            if failing is not None:
+                _log.info("duty succeeds again", duty=name)
+            failing = None
+        except Exception as error:
+            metrics.UPKEEP_FAILURES.labels(name).inc()
+            if failing != str(error):
+                _log.warning("duty failed", duty=name, reason=str(error), error=type(error).__name__)
+            failing = str(error)
+        await asyncio.sleep(max(0.0, due - clock.elapsed()))

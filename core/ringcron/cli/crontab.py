@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from textwrap import shorten
 from typing import Annotated, Any, NamedTuple
 from urllib.error import HTTPError, URLError
 from urllib.request import OpenerDirector, ProxyHandler, Request, build_opener
@@ -20,6 +21,8 @@ from ringcron.crontab import CrontabFile, parse_crontab
 from ringcron.errors import ConfigError, ScheduleError, StoreUnavailable
 
 TIMEOUT_SECONDS = 30.0
+SHOWN_CHARACTERS = 40
+"""Of a refused line; its number tells where the rest stands."""
 
 
 class _Row(NamedTuple):
@@ -47,12 +50,13 @@ def import_crontab(
     with told():
         opened = None if dry_run else _Api(api)
         rows: list[_Row] = []
-        notes: dict[str, None] = {}
+        notes: dict[str, list[str]] = {}
         for path in files:
             crontab = _read(path, system=system, handler=handler, timezone=timezone)
             rows += _rows(path.name, crontab, opened)
-            notes.update((f"{path.name}: {note}", None) for note in crontab.notes)
-        _tell(rows, list(notes), timezone)
+            for note in crontab.notes:
+                notes.setdefault(note, []).append(path.name)
+        _tell(rows, notes, timezone)
     if any(row.outcome == "refused" for row in rows):
         raise typer.Exit(service.FAULT)
 
@@ -68,20 +72,23 @@ def _read(path: Path, *, system: bool, handler: str, timezone: str) -> CrontabFi
 
 
 def _rows(file_name: str, crontab: CrontabFile, api: _Api | None) -> list[_Row]:
-    rows = [(line.number, _Row("refused", "", f"{line.text}:", line.why)) for line in crontab.refused]
+    rows = [
+        (line.number, _Row("refused", "", shorten(line.text, SHOWN_CHARACTERS, placeholder=" …"), line.why))
+        for line in crontab.refused
+    ]
     for number, job in zip(crontab.lines, crontab.jobs, strict=True):
         outcome, detail = ("would create", job["payload"]["shell"]) if api is None else api.create(job)
         rows.append((number, _Row(outcome, "", job["schedule"]["cron"], detail)))
     return [row._replace(place=f"{file_name}:{number}") for number, row in sorted(rows, key=lambda row: row[0])]
 
 
-def _tell(rows: list[_Row], notes: list[str], timezone: str) -> None:
+def _tell(rows: list[_Row], notes: dict[str, list[str]], timezone: str) -> None:
     place = max((len(row.place) for row in rows), default=0)
-    schedule = max((len(row.schedule) for row in rows if row.outcome != "refused"), default=0)
+    schedule = max((len(row.schedule) for row in rows), default=0)
     for row in rows:
         typer.echo(f"{row.outcome:<12}  {row.place:<{place}}  {row.schedule:<{schedule}}  {row.detail}")
-    for note in notes:
-        typer.echo(f"note: {note}")
+    for note, names in notes.items():
+        typer.echo(f"note: {note} ({', '.join(names)})")
     outcomes = [row.outcome for row in rows]
     counted = ", ".join(f"{outcomes.count(outcome)} {outcome}" for outcome in dict.fromkeys(outcomes)) or "no lines"
     typer.echo(f"{counted} (times in {timezone} where no CRON_TZ says otherwise)")

@@ -22,6 +22,7 @@ from tests.support.servers import OwnPostgres, OwnZooKeeper, scratch_folder, zoo
 from tests.support.waiting import until_sync
 
 
+@pytest.mark.store
 def test_each_test_has_an_empty_migrated_database(database_url: str) -> None:
     with psycopg.connect(database_url) as connection:
         assert connection.execute("select count(*) from jobs").fetchone() == (0,)

@@ -138,6 +138,18 @@ async def test_nothing_goes_on_when_worker_and_guard_are_killed_but_a_command_th
     os.kill(worker.guard, signal.SIGKILL)
 
 
+async def test_what_handlers_in_the_loop_of_a_killed_worker_had_started_is_ended(
+    workers: list[Worker], marker: Marker
+) -> None:
+    worker = await start(workers, ("start-children", str(marker)), trust=600)
+    program, copy, daemon = map(int, str(await until(marker.said)).split())
+    worker.send(signal.SIGKILL)
+
+    await until(lambda: gone(program) and gone(copy), seconds=3)
+    assert not gone(daemon)  # it began a session of its own
+    os.kill(daemon, signal.SIGKILL)
+
+
 async def test_a_handler_process_of_a_stopped_worker_is_killed_on_time_and_the_worker_may_wake(
     workers: list[Worker], tmp_path: Path
 ) -> None:
@@ -240,7 +252,7 @@ async def test_a_worker_in_whose_loop_nothing_runs_is_left_alone(workers: list[W
 
 async def test_signals_to_the_whole_service_do_not_end_handlers_or_guard(workers: list[Worker], marker: Marker) -> None:
     """A supervisor may send SIGTERM to every process of the service; the worker drains, and decides."""
-    worker = await start(workers, ("until-file", str(marker)), trust=600)
+    worker = await start(workers, ("until-file", str(marker)), trust=600, linger=1)
     pid = await marker.pid()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         os.kill(pid, number)
@@ -248,6 +260,7 @@ async def test_signals_to_the_whole_service_do_not_end_handlers_or_guard(workers
     marker.sibling("go").say("go")
 
     assert (await worker.says("ended"))["outcome"] == RunOutcome.SUCCEEDED
+    assert not gone(worker.guard)
     await worker.says("closed")
 
 

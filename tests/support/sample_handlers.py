@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import multiprocessing
 import os
 import re
 import subprocess
@@ -138,6 +139,17 @@ def die(_: RunContext, payload: Any) -> None:
 def leave_child(_: RunContext, payload: Any) -> int:
     """Leaves a child behind, in a group of its own if the payload says so."""
     return subprocess.Popen(["sleep", "1000"], process_group=0 if payload == "own group" else None).pid
+
+
+@handler("start-children")
+async def start_children(_: RunContext, payload: Any) -> None:
+    """In the event loop: a program, a forked copy of the worker, and a daemon; writes their pids."""
+    program = await asyncio.create_subprocess_exec("sleep", "1000")
+    copy = multiprocessing.get_context("fork").Process(target=time.sleep, args=(1000,), daemon=True)
+    copy.start()
+    daemon = await asyncio.create_subprocess_exec("sleep", "1000", start_new_session=True)
+    Marker(payload).say(f"{program.pid} {copy.pid} {daemon.pid}")
+    await asyncio.Event().wait()
 
 
 @handler("leave-thread")

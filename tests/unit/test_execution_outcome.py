@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import orjson
 import pytest
 
@@ -59,6 +61,11 @@ def test_fail_says_how_it_is_to_be_treated() -> None:
     ended = raised(caught(Fail("later \0", retry_after_seconds=7, dead=True)))
 
     assert ended == Ended(error="later \ufffd", retry_after_seconds=7, dead=True)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -1, "5", True, 1e300])
+def test_a_back_off_that_is_no_length_of_time_is_not_heard(value: Any) -> None:
+    assert raised(caught(Fail("later", retry_after_seconds=value))).retry_after_seconds is None
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """The guard: a small process beside each worker that ends what must not go on, whatever state the worker is in.
 
-Run as `python -I -S guard.py WORKER_PID` with a pipe as standard input. Standard library only; nothing here may block.
+Run as `python -I -S guard.py WORKER_PID MARK` with a pipe as standard input. Standard library only, a small part of it;
+nothing here may block.
 
 Invariants:
 - The worker names every handler process's group to the guard before that process runs anything.
@@ -8,6 +9,8 @@ Invariants:
   own). The worker ends groups through the guard as well, so there is one authority that kills.
 - When the worker is gone, however it went, every group is killed at once and the guard ends. It learns of that by the
   end of the pipe and by a pidfd of the worker: the pipe alone could be held open by a forked copy of the worker.
+  Killed as well is what handlers in the worker's event loop had started themselves: programs that have MARK in their
+  environment, and forked copies of the worker (they hold the pipe), in the worker's session.
 - The worker itself is killed at its own deadline: SIGABRT (faulthandler writes all stacks), then SIGKILL. It has a
   deadline only while its event loop runs a handler, and moves it at each renewal; so it dies here only when the loop
   does not turn or a handler does not let go.
@@ -177,6 +180,32 @@ def _living_in(sessions: set[int]) -> list[int]:
     return living
 
 
+def kill_offspring(session: int, mark: str, pipe: str) -> None:
+    """SIGKILL to what a dead worker of this session has left: programs with its mark, and forked copies of it."""
+    for pid in _living_in({session}):
+        if _has_mark(pid, mark) or _holds(pid, pipe):
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except (ProcessLookupError, PermissionError):
+                pass  # as above
+
+
+def _has_mark(pid: int, mark: str) -> bool:
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            return mark.encode() in file.read().split(b"\0")
+    except OSError:
+        return False  # gone, or not ours
+
+
+def _holds(pid: int, file: str) -> bool:
+    folder = f"/proc/{pid}/fd"
+    try:
+        return any(os.readlink(f"{folder}/{number}") == file for number in os.listdir(folder))
+    except OSError:
+        return False  # as above
+
+
 def say(event: str, number: int) -> None:
     """One JSON line on standard error, unless that would block."""
     line = f'{{"event": "{event}", "level": "error", "logger": "ringcron.guard", "pid": {number}}}\n'
@@ -190,15 +219,20 @@ def say(event: str, number: int) -> None:
 class Guard:
     """The loop around the ledger."""
 
-    def __init__(self, worker: int) -> None:
+    def __init__(self, worker: int, mark: str) -> None:
         self._worker = worker
+        self._mark = mark
+        try:
+            self._session = os.getsid(worker)
+        except ProcessLookupError:
+            self._session = -1  # gone already: nothing has run yet
         self._ledger = Ledger()
         self._worker_gone = False
         self._pidfds = []
         try:
             self._pidfds.append(os.pidfd_open(worker))
         except (AttributeError, OSError):
-            pass  # no pidfd here: the end of the pipe has to do
+            pass  # no pidfd here: the end of the pipe and the parent's number have to do
 
     def run(self) -> None:
         """Until the worker is gone."""
@@ -208,15 +242,22 @@ class Guard:
         while not self._worker_gone:
             self._wait()
             self._end_what_is_due()
-        kill_groups(self._ledger.groups)
+        kill_groups(self._ledger.groups | self._ledger.leaderless)
+        if not self._worker_lives():  # at a normal end it does, and has only closed the pipe
+            kill_offspring(self._session, self._mark, f"pipe:[{os.fstat(0).st_ino}]")
+
+    def _worker_lives(self) -> bool:
+        return os.getppid() == self._worker and not select.select(self._pidfds, [], [], 0)[0]
 
     def _wait(self) -> None:
         began = now()
         sleep = self._ledger.sleep_seconds(began)
-        readable = select.select([0, *self._pidfds], [], [], sleep)[0]
+        if not self._pidfds:
+            sleep = TICK_SECONDS if sleep is None else min(sleep, TICK_SECONDS)
+        select.select([0, *self._pidfds], [], [], sleep)
         if sleep is not None and now() > began + sleep + SUSPENDED_SECONDS:
             self._ledger.worker_stopped_at = now()
-        self._worker_gone = any(source != 0 for source in readable) or os.getppid() != self._worker
+        self._worker_gone = not self._worker_lives()
         self._read()  # renewals that wait in the pipe count before any deadline does
         state = process_state(self._worker)
         if state is not None and state.letter in "Tt":
@@ -254,4 +295,4 @@ class Guard:
 
 
 if __name__ == "__main__":
-    Guard(int(sys.argv[1])).run()
+    Guard(int(sys.argv[1]), sys.argv[2]).run()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import secrets
 import sys
 from collections.abc import Callable
 from math import inf
@@ -19,6 +20,7 @@ import structlog
 from ringcron.clock import Clock
 
 PROGRAM: Final = Path(__file__).with_name("guard.py")
+MARK_VARIABLE: Final = "RINGCRON_GUARDED"
 QUICK_SECONDS: Final = 1.0
 """A guard that lives shorter than this has not really started."""
 QUICK_DEATHS: Final = 3
@@ -40,6 +42,7 @@ class GuardLink:
         self._process: asyncio.subprocess.Process | None = None
         self._keeper: asyncio.Task[None] | None = None
         self._up = asyncio.Event()
+        self._mark = f"{MARK_VARIABLE}={os.getpid()}.{secrets.token_hex(8)}"
 
     @property
     def pid(self) -> int | None:
@@ -47,7 +50,11 @@ class GuardLink:
         return self._process.pid if self._process else None
 
     async def start(self) -> None:
-        """Start the guard. OSError where that is not possible."""
+        """Start the guard. OSError where that is not possible.
+
+        Marks this process's environment: that is how programs are found which handlers here start by themselves.
+        """
+        os.environ[MARK_VARIABLE] = self._mark.partition("=")[2]
         await self._launch()
         self._keeper = asyncio.create_task(self._keep(), name="guard keeper")
 
@@ -62,6 +69,7 @@ class GuardLink:
 
     async def close(self) -> None:
         """End the guard, and with it every group that is still watched."""
+        os.environ.pop(MARK_VARIABLE, None)
         if self._keeper is not None:
             self._keeper.cancel()
             await asyncio.gather(self._keeper, return_exceptions=True)
@@ -110,8 +118,9 @@ class GuardLink:
         reading, writing = os.pipe()
         try:
             self._process = await asyncio.create_subprocess_exec(
-                sys.executable, "-I", "-S", str(PROGRAM), str(os.getpid()), stdin=reading, start_new_session=True
-            )
+                sys.executable, "-I", "-S", str(PROGRAM), str(os.getpid()), self._mark,
+                stdin=reading, start_new_session=True,
+            )  # fmt: skip
         except BaseException:
             os.close(writing)
             raise

@@ -19,6 +19,7 @@ from ringcron.handlers import ERROR_LIMIT, RESULT_LIMIT, Fail
 _MESSAGE_LIMIT: Final = ERROR_LIMIT // 2
 _FRAMES: Final = 6
 _CAUSES: Final = 3
+_LONGEST_SECONDS: Final = 366 * 86400.0
 _OWN_FOLDERS: Final = tuple(
     os.path.join(os.path.dirname(os.path.dirname(__file__)), folder) + os.sep
     for folder in ("handler_process", "execution")
@@ -73,8 +74,8 @@ def raised(error: BaseException, *, stopped: bool = False) -> Ended:
     if isinstance(error, Fail):
         return Ended(
             error=_message(error, limit=ERROR_LIMIT) or "the handler failed",
-            retry_after_seconds=error.retry_after_seconds,
-            dead=error.dead,
+            retry_after_seconds=_seconds(error.retry_after_seconds),
+            dead=bool(error.dead),
             stopped=stopped,
         )
     return Ended(error=describe(error), stopped=stopped)
@@ -110,6 +111,13 @@ def _message(error: BaseException, *, limit: int = _MESSAGE_LIMIT) -> str:
     except Exception as fault:
         return f"(its message cannot be shown: {type(fault).__name__})"
     return clean_text(text, limit=limit)
+
+
+def _seconds(value: object) -> float | None:
+    """A handler may ask for anything; what is no length of time is not heard."""
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= _LONGEST_SECONDS:
+        return float(value)
+    return None
 
 
 def _encode(value: object) -> bytes:

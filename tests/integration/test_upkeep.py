@@ -99,6 +99,13 @@ async def test_every_partition_has_the_indexes_and_checks_of_its_table_and_no_mo
     assert [row for row in rows if row[2:] != (0, 0, 0)] == []
 
 
+async def test_a_carved_day_is_vacuumed_early(pool: Pool, connection: Connection) -> None:
+    await make_upkeep(pool).step()
+    day = partition_at(await layout(pool, JOBS), await database_now(connection))
+    cursor = await connection.execute("select reloptions from pg_class where oid = %s::regclass", (day,))
+    assert await cursor.fetchone() == (["autovacuum_vacuum_threshold=5000", "autovacuum_vacuum_scale_factor=0.02"],)
+
+
 async def test_after_a_long_stop_the_days_that_passed_share_a_partition_and_few_rows_move(
     pool: Pool, connection: Connection
 ) -> None:

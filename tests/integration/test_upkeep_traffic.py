@@ -121,7 +121,9 @@ class Traffic:
 
         async def work(connection: Connection) -> None:
             await connection.execute(
-                "update jobs set next_run_at = now() + make_interval(secs => %s) where id = %s and state = 'due'",
+                # not `state = 'due'`: in a partition without statistics that is taken for the way in, by jobs_due
+                "update jobs set next_run_at = now() + make_interval(secs => %s) "
+                "where id = %s and state is not distinct from 'due'",
                 (random.uniform(-1, 86400 * 20), job_id),
             )
 

@@ -143,6 +143,11 @@ def test_everything_is_up_runs_jobs_restarts_what_dies_and_leaves_nothing(start:
     assert up.call("GET", "/shards")["unowned"] == []
     assert len(up.call("GET", "/jobs?tag=sample")["items"]) == 3
 
+    # the commands that are printed work as they stand
+    for command in printed_commands(up.output):
+        answer = json.loads(subprocess.run(["sh", "-c", command], capture_output=True, check=True).stdout)
+        assert "jobId" in answer or "items" in answer, (command, answer)
+
     # a job runs
     soon = (datetime.now(UTC) + timedelta(seconds=1)).isoformat()
     job = up.call("POST", "/jobs", {"runAt": soon, "payload": {"hello": "world"}})
@@ -169,6 +174,12 @@ def test_everything_is_up_runs_jobs_restarts_what_dies_and_leaves_nothing(start:
     # a second start on the same folder finds the jobs of the first
     again = start("--no-sample").until_ready()
     assert again.call("GET", f"/jobs/{job['jobId']}")["state"] == "done"
+
+
+def printed_commands(output: str) -> list[str]:
+    commands = re.findall(r"^  (curl (?:.*\\\n)*.*)$", output, re.MULTILINE)
+    assert len(commands) == 5
+    return [command for command in commands if "JOB_ID" not in command]
 
 
 def answers(up: Up) -> bool:

@@ -160,6 +160,8 @@ def load_handlers(module: str) -> None:
     name = module
     if module.endswith(".py"):
         name = os.path.relpath(module).removesuffix(".py").replace(os.sep, ".")
+        if name.startswith("."):
+            raise ConfigError([f"--handlers {module}: must lie in or below the current folder, {os.getcwd()}"])
     folder = os.getcwd()
     if folder not in sys.path:
         sys.path.insert(0, folder)

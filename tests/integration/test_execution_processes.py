@@ -205,6 +205,27 @@ async def test_what_a_handler_prints_comes_out(execution: Execution, capfd: pyte
     assert "hello\n" in capfd.readouterr().out
 
 
+async def test_what_a_handler_logs_comes_out_with_its_run(
+    execution: Execution, capfd: pytest.CaptureFixture[str]
+) -> None:
+    request = make_request("log-plainly", "postgresql://me:hush@host/db")
+    await execution.run(request, trusted())
+    lines = [json.loads(line) for line in capfd.readouterr().err.splitlines() if line.startswith("{")]
+
+    assert [(line["event"], line["run"]) for line in lines] == [("made postgresql://me:***@host/db", request.run_id)]
+
+
+async def test_a_quarantined_log_job_logs_in_the_same_form(
+    execution: Execution, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """It brings structlog into the handler process."""
+    request = make_request("log", {"a": 1}, solo=True)
+    await execution.run(request, trusted())
+    lines = [json.loads(line) for line in capfd.readouterr().err.splitlines() if line.startswith("{")]
+
+    assert [(line["event"], line["run"], line["payload"]) for line in lines] == [("job ran", request.run_id, '{"a":1}')]
+
+
 async def test_processes_that_were_not_needed_for_a_while_are_ended_but_one(tmp_path: Path) -> None:
     execution = make_execution(idle_seconds=0.2)
     await execution.start()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import multiprocessing
 import os
 import re
@@ -161,6 +162,11 @@ def leave_thread(_: RunContext, __: Any) -> int:
 @handler("print")
 def print_(_: RunContext, payload: Any) -> None:
     sys.stdout.write(f"{payload}\n")
+
+
+@handler("log-plainly")
+def log_plainly(_: RunContext, payload: Any) -> None:
+    logging.getLogger("reports").info("made %s", payload)
 
 
 @handler("async-in-disguise")

@@ -16,11 +16,12 @@ from uuid import UUID
 from ringcron.errors import RingcronError
 from ringcron.handlers import Handler
 from ringcron_shard_worker.builtin import BUILTINS, BuiltinSettings, add_builtin, user_registry
-from ringcron_shard_worker.handler_process import logs, prctl
+from ringcron_shard_worker.handler_process import prctl
 from ringcron_shard_worker.handler_process.calling import Call
 from ringcron_shard_worker.handler_process.context import Context
 from ringcron_shard_worker.handler_process.frames import Message, pack, read_message
 from ringcron_shard_worker.handler_process.leftovers import left_behind
+from ringcron_shard_worker.handler_process.logs import Log
 from ringcron_shard_worker.handler_process.outcome import Ended, raised
 
 
@@ -41,7 +42,7 @@ class HandlerProcess:
         if hello is None:
             return
         sys.path[:] = hello["path"]
-        self._form = logs.configure(hello["log_format"], hello["log_level"])
+        self._log = Log(hello["log_format"], hello["log_level"])
         try:
             self._builtin = BuiltinSettings.from_message(hello["builtin"])
             self._registry = user_registry(hello["modules"])
@@ -85,11 +86,11 @@ class HandlerProcess:
             self._call = call
             if self._stopped == context.run_id:
                 call.ask_to_stop()
-        self._form.running = context
+        self._log.begin(context)
         try:
             ended = call.run()
         finally:
-            self._form.running = None
+            self._log.end()
             with self._handing_over:
                 self._call = None
         return replace(ended, left_behind=left_behind(threads_before))

@@ -7,6 +7,7 @@ create table job_keys (
     job_id uuid not null,
     constraint job_keys_pkey PRIMARY KEY (key)
 );
+CREATE INDEX job_keys_by_job ON job_keys USING btree (job_id);
 
 create table job_tags (
     tag text not null,

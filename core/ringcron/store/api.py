@@ -10,6 +10,7 @@ which are not asked for fall away and partitions are pruned by the bounds.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -37,7 +38,9 @@ T = TypeVar("T")
 STATEMENT_SECONDS: Final = 3.0
 """Client-side limit on one use of a connection."""
 GIVE_UP_SECONDS: Final = 2.0
-"""After this long without a connection the caller is told that the store is unavailable."""
+"""After this long without a connection no further one is tried for."""
+ANSWER_SECONDS: Final = 5.0
+"""After this long a caller is told that the store is unavailable."""
 SEEN_WITHIN_SECONDS: Final = 15.0
 """A worker that has not reported for this long is not shown."""
 
@@ -72,6 +75,7 @@ class ApiStore:
         self._clock = clock
         self._database_clock = DatabaseClock(clock)
         self._clock_read_at: float | None = None
+        self._working: set[asyncio.Task[Any]] = set()
 
     async def now(self) -> datetime:
         """The database's clock, read within the last second."""
@@ -229,6 +233,25 @@ class ApiStore:
         return await self._run(work)
 
     async def _run(self, work: Callable[[Connection], Awaitable[T]]) -> T:
+        """Do the work within ANSWER_SECONDS.
+
+        Where a server is frozen the connection is cut and another is tried for, which takes longer than a caller should
+        wait: the caller is told, and the work ends by itself. Cancelling it would wait for that server once more.
+        """
+        task = asyncio.create_task(self._transact(work))
+        self._working.add(task)
+        task.add_done_callback(self._ended)
+        done, _ = await asyncio.wait((task,), timeout=ANSWER_SECONDS)
+        if not done:
+            raise StoreUnavailable(f"the database did not answer within {ANSWER_SECONDS:g} s")
+        return await task
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._working.discard(task)
+        if not task.cancelled():
+            task.exception()  # seen: nobody may be waiting for it any more
+
+    async def _transact(self, work: Callable[[Connection], Awaitable[T]]) -> T:
         try:
             return await transact(
                 self._connections, work, repeatable=True, give_up_after=GIVE_UP_SECONDS, clock=self._clock

@@ -210,6 +210,7 @@ class Pool:
         self._options: dict[str, str] = {} if options is None else {"options": options}
         self._pool: psycopg_pool.AsyncConnectionPool[Connection] | None = None
         self._recovering = asyncio.Lock()
+        self._in_use = 0
 
     async def _make(self) -> psycopg_pool.AsyncConnectionPool[Connection]:
         async def configure(connection: Connection) -> None:
@@ -235,15 +236,31 @@ class Pool:
 
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[Connection]:
-        if self._pool is None:
-            async with self._recovering:
-                if self._pool is None:
-                    self._pool = await self._make()
+        pool, connection = await self._take()
+        self._in_use += 1
         try:
-            async with self._pool.connection() as connection, limited(connection, self._seconds):
+            async with connection, limited(connection, self._seconds):
                 yield connection
-        except (psycopg_pool.PoolTimeout, psycopg_pool.PoolClosed) as error:
-            raise psycopg.OperationalError(str(error)) from error
+        finally:
+            self._in_use -= 1
+            await pool.putconn(connection)
+
+    async def _take(self) -> tuple[psycopg_pool.AsyncConnectionPool[Connection], Connection]:
+        """A connection and the pool to give it back to."""
+        while True:
+            if self._pool is None:
+                async with self._recovering:
+                    if self._pool is None:
+                        self._pool = await self._make()
+            pool = self._pool
+            try:
+                return pool, await pool.getconn()
+            except psycopg_pool.PoolClosed as error:
+                if pool is self._pool:
+                    raise psycopg.OperationalError(str(error)) from error
+                # else it was replaced while this caller stood in its queue
+            except psycopg_pool.PoolTimeout as error:
+                raise psycopg.OperationalError(str(error)) from error
 
     async def recover(self) -> None:
         if self._recovering.locked():  # somebody is at it; the work itself will wait for a connection
@@ -251,6 +268,9 @@ class Pool:
         async with self._recovering:
             probe = await psycopg.AsyncConnection.connect(self._url, connect_timeout=int(CONNECT_SECONDS))
             await probe.close()
+            if self._in_use > 0 and self._pool is not None:
+                await self._pool.check()  # others are served, or stand in their turn: the pool is not stuck
+                return
             old, self._pool = self._pool, await self._make()
             if old is not None:
                 await old.close(timeout=0)

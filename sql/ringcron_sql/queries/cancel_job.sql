@@ -1,12 +1,15 @@
 -- Cancel a job unless a worker holds it: the one statement that decides. A lapsed lease is reaped first (run row `lost`),
 -- so that it works with no worker alive; the fence then refuses whoever held it. Key and tags are given up at once.
 -- Answers with the row as it was, and whether it is cancelled now; no row: there is no such job.
--- Index: primary key of every partition, by id alone; then primary keys, and job_tags_by_job.
-with held as materialized (
-    select j.id, j.next_run_at, j.state, j.key, j.lease_generation, j.lease_owner, j.lease_until, j.claimed_at,
+-- The key's row is locked before the job's, as by a create with that key: the two cannot deadlock.
+-- Index: job_keys_by_job; primary key of every partition, by id alone; job_tags_by_job.
+with keyed as materialized (
+    select k.key from job_keys k where k.job_id = %(id)s for update),
+held as materialized (
+    select j.id, j.next_run_at, j.state, j.lease_generation, j.lease_owner, j.lease_until, j.claimed_at,
            j.attempt, j.scheduled_for, j.cause, j.state = 'claimed' and j.lease_until < now() as lapsed
     from jobs j
-    where j.id = %(id)s
+    where j.id = %(id)s and (select count(*) from keyed) >= 0
     for update),
 cancelled as (
     update jobs j
@@ -34,8 +37,8 @@ ran as (
     where held.lapsed),
 freed as (
     delete from job_keys k
-    using held, cancelled
-    where k.key = held.key and k.job_id = cancelled.id),
+    using keyed, cancelled
+    where k.key = keyed.key and k.job_id = cancelled.id),
 untagged as (
     delete from job_tags t
     using cancelled

@@ -1,0 +1,221 @@
+"""The API's statements by themselves: creates that are tried again, keys under contention, reads of hostile rows."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import psycopg
+import pytest
+
+from ringcron.clock import SystemClock
+from ringcron.errors import JobNotFound, StoreUnavailable
+from ringcron.models import Definition, JobState
+from ringcron.slots import new_job_id
+from ringcron.store.api import SESSION_OPTIONS, ApiStore
+from ringcron.store.connection import Connection, Pool
+from ringcron.store.creating import Created, NewJob, OnConflict, create
+from ringcron.store.listing import JobFilter
+from tests.support.jobs import add_job, database_now
+from tests.support.waiting import until
+
+pytestmark = pytest.mark.store
+
+
+@pytest.fixture
+async def pool(database_url: str) -> AsyncIterator[Pool]:
+    pool = Pool(database_url, application_name="test", max_size=20, seconds=30, options=SESSION_OPTIONS)
+    yield pool
+    await pool.close()
+
+
+@pytest.fixture
+def store(pool: Pool) -> ApiStore:
+    return ApiStore(pool, clock=SystemClock())
+
+
+@pytest.fixture
+async def connection(database_url: str) -> AsyncIterator[psycopg.AsyncConnection[Any]]:
+    async with await psycopg.AsyncConnection.connect(database_url, autocommit=True) as connection:
+        yield connection
+
+
+class LosesAnswers:
+    """Connections whose first `losses` uses are lost after all their work was done and committed."""
+
+    def __init__(self, pool: Pool, losses: int) -> None:
+        self._pool = pool
+        self._losses = losses
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncIterator[Connection]:
+        async with self._pool.connection() as connection:
+            yield connection
+        if self._losses > 0:
+            self._losses -= 1
+            raise psycopg.OperationalError("the connection was lost")
+
+    async def recover(self) -> None:
+        pass
+
+
+async def new_job(store: ApiStore, *, key: str | None = None, **members: Any) -> NewJob:
+    now = await store.now()
+    definition = Definition(handler="log", payload={"a": 1}, run_at=now + timedelta(days=1), key=key, **members)
+    due = now + timedelta(days=1)
+    return NewJob(id=new_job_id(now), definition=definition, created_at=now, scheduled_for=due, next_run_at=due)
+
+
+async def jobs_of(connection: psycopg.AsyncConnection[Any]) -> list[tuple[Any, ...]]:
+    cursor = await connection.execute("select id, state, revision from jobs order by id")
+    return await cursor.fetchall()
+
+
+@pytest.mark.parametrize("key", [None, "k"])
+async def test_a_create_whose_answer_was_lost_finds_its_own_row(
+    pool: Pool, connection: psycopg.AsyncConnection[Any], key: str | None
+) -> None:
+    store = ApiStore(LosesAnswers(pool, 0), clock=SystemClock())
+    new = await new_job(store, key=key)
+    losing = ApiStore(LosesAnswers(pool, 3), clock=SystemClock())
+    what, job = await losing.insert_job(new, OnConflict.ERROR)
+    assert (what, job.id) == (Created.CREATED, new.id)
+    assert await jobs_of(connection) == [(new.id, "due", 1)]
+
+
+async def test_a_create_whose_answer_was_lost_finds_its_row_where_it_went(
+    store: ApiStore, connection: psycopg.AsyncConnection[Any]
+) -> None:
+    new = await new_job(store)
+    await create(connection, new, OnConflict.ERROR, first_try=True)
+    await connection.execute("update jobs set next_run_at = next_run_at + interval '3 days', attempt = 1")
+    _, job = await create(connection, new, OnConflict.ERROR, first_try=False)
+    assert job.attempt == 1
+    assert len(await jobs_of(connection)) == 1
+
+
+@pytest.mark.parametrize("key", [None, "k"])
+async def test_a_create_that_is_still_in_flight_is_waited_for(
+    database_url: str, store: ApiStore, connection: psycopg.AsyncConnection[Any], key: str | None
+) -> None:
+    new = await new_job(store, key=key)
+    async with await psycopg.AsyncConnection.connect(database_url) as first:
+        await first.execute("select 1")  # begins the transaction that is committed below
+        await create(first, new, OnConflict.ERROR, first_try=True)
+        second = asyncio.create_task(create(connection, new, OnConflict.ERROR, first_try=False))
+        await until(lambda: waiting_for_a_lock(first), what="the second try waits for the first")
+        await first.commit()
+        what, job = await second
+    assert (what, job.id) == (Created.CREATED, new.id)
+    assert await jobs_of(connection) == [(new.id, "due", 1)]
+
+
+async def waiting_for_a_lock(connection: psycopg.AsyncConnection[Any]) -> bool:
+    cursor = await connection.execute("select count(*) from pg_locks where not granted")
+    row = await cursor.fetchone()
+    assert row is not None
+    return bool(row[0])
+
+
+async def test_a_replacement_whose_answer_was_lost_happens_once(
+    pool: Pool, store: ApiStore, connection: psycopg.AsyncConnection[Any]
+) -> None:
+    _, first = await store.insert_job(await new_job(store, key="k"), OnConflict.ERROR)
+    losing = ApiStore(LosesAnswers(pool, 2), clock=SystemClock())
+    what, job = await losing.insert_job(await new_job(store, key="k"), OnConflict.REPLACE)
+    assert (what, job.id, job.revision) == (Created.REPLACED, first.id, 2)
+    assert await jobs_of(connection) == [(first.id, "due", 2)]
+
+
+async def test_a_cancel_whose_answer_was_lost_is_a_repeat(
+    pool: Pool, store: ApiStore, connection: psycopg.AsyncConnection[Any]
+) -> None:
+    _, job = await store.insert_job(await new_job(store), OnConflict.ERROR)
+    await ApiStore(LosesAnswers(pool, 1), clock=SystemClock()).cancel_job(job.id)
+    assert (await store.get_job(job.id)).state is JobState.CANCELLED
+
+
+@pytest.mark.parametrize("on_conflict", list(OnConflict))
+async def test_many_creates_with_one_key_make_one_job(
+    store: ApiStore, connection: psycopg.AsyncConnection[Any], on_conflict: OnConflict
+) -> None:
+    new = [await new_job(store, key="k") for _ in range(50)]
+    results = await asyncio.gather(*(store.insert_job(one, on_conflict) for one in new), return_exceptions=True)
+    created = [result for result in results if not isinstance(result, BaseException) and result[0] is Created.CREATED]
+    assert len(created) == 1
+    assert not [result for result in results if isinstance(result, StoreUnavailable)]
+    assert len(await jobs_of(connection)) == 1
+
+
+async def test_creates_and_cancels_of_one_key_leave_one_holder_or_none(
+    store: ApiStore, connection: psycopg.AsyncConnection[Any]
+) -> None:
+    """The key row and the job row are locked in opposite orders: deadlocks are tried again, and nothing is torn."""
+
+    async def create_and_cancel() -> None:
+        _, job = await store.insert_job(await new_job(store, key="k"), OnConflict.REPLACE)
+        await store.cancel_job(job.id)
+
+    await asyncio.gather(*(create_and_cancel() for _ in range(40)))
+    live = [row for row in await jobs_of(connection) if row[1] != "cancelled"]
+    assert live == []
+    assert await (await connection.execute("select * from job_keys")).fetchall() == []
+
+
+async def test_the_clock_is_read_again_after_a_second(
+    store: ApiStore, connection: psycopg.AsyncConnection[Any]
+) -> None:
+    before = await database_now(connection)
+    first = await store.now()
+    second = await store.now()
+    assert before < first < second < await database_now(connection) + timedelta(seconds=0.5)
+
+
+async def test_a_row_with_hostile_values_spoils_no_list(
+    store: ApiStore, connection: psycopg.AsyncConnection[Any]
+) -> None:
+    good = await add_job(connection)
+    for schedule in ('"soon"', "[1]", "7", "null", '{"every": 99999999999999999999999999}'):
+        bad = await add_job(connection)
+        await connection.execute("update jobs set schedule = %s, run_at = null where id = %s", (schedule, bad))
+    await connection.execute("alter table jobs drop constraint readable_instants")
+    await add_job(connection, updated_at="infinity", created_at="-infinity", min_backoff_seconds=float("inf"))
+    await connection.execute("update jobs set payload = ('[1e400, ' || repeat('9', 400) || ']')::jsonb")
+    jobs = await store.list_jobs(JobFilter(), after=None, by_time=False, limit=10, with_payload=True)
+    assert len(jobs) == 7
+    assert (await store.get_job(good)).id == good
+
+
+async def test_ids_that_were_never_given(store: ApiStore) -> None:
+    for value in (0, 2**128 - 1, 1 << 80):
+        with pytest.raises(JobNotFound):
+            await store.list_runs(UUID(int=value), before_generation=None, limit=1)
+        with pytest.raises(JobNotFound):
+            await store.list_skips(UUID(int=value), before=None, limit=1)
+        with pytest.raises(JobNotFound):
+            await store.cancel_job(UUID(int=value))
+
+
+async def test_a_database_that_was_never_migrated_is_unavailable(empty_database_url: str) -> None:
+    pool = Pool(empty_database_url, application_name="test", max_size=2, seconds=30)
+    store = ApiStore(pool, clock=SystemClock())
+    try:
+        assert await store.schema_version() == 0
+        with pytest.raises(StoreUnavailable):
+            await store.get_job(UUID(int=1))
+    finally:
+        await pool.close()
+
+
+async def test_a_job_of_every_column(store: ApiStore) -> None:
+    """What a create answers is what a read shows."""
+    new = await new_job(store, key="k", name="n", tags=("a", "b"), timeout_seconds=1.5)
+    _, created = await store.insert_job(new, OnConflict.ERROR)
+    shown = await store.get_job(new.id)
+    assert replace(created, definition=shown.definition) == shown
+    assert replace(created.definition, payload=None) == replace(shown.definition, payload=None)

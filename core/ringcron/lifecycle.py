@@ -28,10 +28,12 @@ The row in PostgreSQL is authoritative; what is returned here takes effect only 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from hashlib import blake2b
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from ringcron.errors import ScheduleError
 from ringcron.models import (
@@ -77,7 +79,12 @@ class Going:
     ticks: Ticks | None
     occurrences: int
     kept: tuple[datetime, ...] = ()
-    triggered: bool = False  # a trigger waits for the end of the run
+    after_current: Mapping[str, Any] = field(default_factory=dict)
+    """What waits for the end of the run (ringcron.changes): pause, trigger, patch, cancel."""
+
+    @property
+    def triggered(self) -> bool:
+        return bool(self.after_current.get("trigger"))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -94,6 +101,7 @@ class Settlement:
     kept: tuple[datetime, ...]
     skip: Skip | None
     done: bool = False
+    restart: bool = False  # a chain of attempts was dropped at a later tick: this is the first attempt of that one
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -112,6 +120,8 @@ class Completion:
     skip: Skip | None = None
     dead_reason: str | None = None
     give_back: bool = False  # the occurrence no longer counts as claimed
+    patched: bool = False  # the schedule that waited in after_current takes the place of the old one
+    after_current: Mapping[str, Any] | None = None  # what still waits, for the end of a later run
 
 
 def jitter_of(job_id_bytes: bytes, window_seconds: float) -> timedelta:
@@ -139,7 +149,11 @@ def settle(going: Going) -> Settlement | None:
     its settlement was written, which shows in a tick between scheduled_for and decided_until that nobody decided.
     """
     claim, ticks, policy = going.claim, going.ticks, going.definition.catchup
-    if ticks is None or claim.cause is not Cause.SCHEDULE:
+    if ticks is None:
+        return None
+    if claim.attempt > 1 and going.definition.overlap is Overlap.CANCEL_OTHER:
+        return _drop_chain(going, ticks)
+    if claim.cause is not Cause.SCHEDULE:
         return None
     now = claim.decided_until
     newest = ticks.latest(claim.scheduled_for, now) or claim.scheduled_for
@@ -177,6 +191,31 @@ def settle(going: Going) -> Settlement | None:
     )
 
 
+def _drop_chain(going: Going, ticks: Ticks) -> Settlement | None:
+    """Under cancel_other a tick that passes during a back-off drops the chain of attempts and is run itself."""
+    since, now = going.claim.decided_until, going.claim.claimed_at
+    newest = ticks.latest(since, now)
+    if newest is None:
+        return None
+    before = ticks.latest(since, newest - _MICROSECOND)
+    return Settlement(
+        release=False,
+        next_run_at=None,
+        scheduled_for=newest,
+        cause=Cause.BUFFER,
+        kept=going.kept,
+        skip=None if before is None else _skip_after(going, since, before, SkipReason.OVERLAP),
+        restart=True,
+    )
+
+
+def next_cancelling_tick(going: Going) -> datetime | None:
+    """The tick at which `cancel_other` stops the running attempt; None under the other policies."""
+    if going.ticks is None or going.definition.overlap is not Overlap.CANCEL_OTHER:
+        return None
+    return going.ticks.next_after(going.claim.decided_until)
+
+
 def after_run(
     going: Going,
     outcome: RunOutcome,
@@ -191,15 +230,37 @@ def after_run(
 
     `dead`: the handler said that no further attempt can help. Losses are decided by the reaper's statement, not here.
     """
+    if going.after_current.get("cancel"):
+        return _ended(going, JobState.CANCELLED, max(now, going.claim.decided_until))
+    completion = _after_run(going, outcome, now, random, error, retry_after_seconds, dead)
+    if going.after_current.get("pause") and completion.state is JobState.DUE:
+        return dataclasses.replace(completion, state=JobState.PAUSED)
+    return completion
+
+
+def _after_run(
+    going: Going,
+    outcome: RunOutcome,
+    now: datetime,
+    random: float,
+    error: str | None,
+    retry_after_seconds: float | None,
+    dead: bool,
+) -> Completion:
     claim = going.claim
+    if going.after_current.get("patch") and outcome is not RunOutcome.INTERRUPTED:
+        return _rescheduled(going, outcome, max(now, claim.decided_until))
     if outcome is RunOutcome.INTERRUPTED:
         return _same(going, JobState.DUE, attempt=claim.attempt - 1, give_back=claim.attempt == 1)
     if outcome in (RunOutcome.FAILED, RunOutcome.TIMED_OUT):
         if dead:
             return _same(going, JobState.DEAD, dead_reason=error or "the handler said that trying again cannot help")
         if claim.attempt < going.definition.retry.max_attempts:
-            delay = backoff_seconds(going.definition, claim.attempt, random)
-            return _same(going, JobState.DUE, delay_seconds=max(delay, retry_after_seconds or 0.0))
+            delay = max(backoff_seconds(going.definition, claim.attempt, random), retry_after_seconds or 0.0)
+            tick = next_cancelling_tick(going)
+            if tick is not None:  # the back-off is dropped at the tick
+                delay = min(delay, max(0.0, (tick - now).total_seconds()))
+            return _same(going, JobState.DUE, delay_seconds=delay)
         if going.ticks is None or going.definition.on_exhausted is OnExhausted.DEAD:
             return _same(
                 going,
@@ -242,6 +303,24 @@ def _after_one_off(going: Going, outcome: RunOutcome, now: datetime) -> Completi
     if going.triggered:
         return _due(going, now, Cause.MANUAL, now, now, (), None)
     return _ended(going, JobState.CANCELLED if outcome is RunOutcome.CANCELLED else JobState.DONE, now)
+
+
+def _rescheduled(going: Going, outcome: RunOutcome, now: datetime) -> Completion:
+    """A patch of the schedule waited for this run: the chain ends, and the new schedule's first tick comes next."""
+    skip = None
+    if going.ticks is not None:
+        newest = going.ticks.latest(going.claim.decided_until, now)
+        if newest is not None:
+            skip = _skip_after(going, going.claim.decided_until, newest, SkipReason.RESCHEDULED)
+    moves = going.after_current["patch"]
+    patched = dataclasses.replace(going, kept=(), ticks=moves["ticks"])
+    if moves["ticks"] is None:
+        run_at: datetime = moves["run_at"]
+        completion = _due(patched, run_at, Cause.SCHEDULE, run_at, now, (), skip)
+        return dataclasses.replace(completion, patched=True)
+    claim = dataclasses.replace(going.claim, decided_until=now, cause=Cause.MANUAL)
+    completion = _next_occurrence(dataclasses.replace(patched, claim=claim), outcome, now)
+    return dataclasses.replace(completion, skip=skip, patched=True)
 
 
 def _overlapped(going: Going, ticks: Ticks, now: datetime) -> tuple[list[datetime], Skip | None]:

@@ -233,4 +233,6 @@ class Runner:
 def _settled(row: Claimed, settlement: Settlement) -> Claimed:
     """The claimed job as the settlement left it in PostgreSQL."""
     claim = dataclasses.replace(row.claim, scheduled_for=settlement.scheduled_for, cause=settlement.cause)
+    if settlement.restart:
+        claim = dataclasses.replace(claim, attempt=1, decided_until=claim.claimed_at)
     return dataclasses.replace(row, going=dataclasses.replace(row.going, claim=claim, kept=settlement.kept))

@@ -73,7 +73,7 @@ def make_going(
         ticks=None if schedule is None else parse_schedule(schedule),
         occurrences=occurrences,
         kept=kept,
-        triggered=triggered,
+        after_current={"trigger": True} if triggered else {},
     )
 
 
@@ -233,6 +233,36 @@ def test_buffer_policies_keep_ticks_for_later() -> None:
     assert other.skip == Skip(first=T0 + MINUTE, last=T0 + 2 * MINUTE, count=2, reason=SkipReason.OVERLAP)
 
 
+def test_cancel_other_drops_a_back_off_at_the_tick() -> None:
+    failed = after_run(
+        make_going(overlap=Overlap.CANCEL_OTHER), RunOutcome.FAILED, now=T0 + timedelta(seconds=58), random=1
+    )
+    assert (failed.state, failed.attempt, failed.delay_seconds) == (JobState.DUE, 1, 2.0)
+    again = make_going(overlap=Overlap.CANCEL_OTHER, attempt=2)
+    claim = dataclasses.replace(again.claim, claimed_at=T0 + MINUTE)
+    settlement = settle(dataclasses.replace(again, claim=claim))
+    assert settlement is not None
+    assert (settlement.restart, settlement.scheduled_for, settlement.skip) == (True, T0 + MINUTE, None)
+
+
+def test_what_waits_for_the_run_takes_effect_at_its_end() -> None:
+    now = T0 + timedelta(seconds=10)
+
+    def ends(outcome: RunOutcome, **waiting: object) -> tuple[JobState, datetime, int]:
+        after = after_run(dataclasses.replace(make_going(), after_current=waiting), outcome, now=now, random=0)
+        return after.state, after.scheduled_for, after.attempt
+
+    pause = {"reason": "lunch", "by": "me"}
+    assert ends(RunOutcome.SUCCEEDED, pause=pause) == (JobState.PAUSED, T0 + MINUTE, 0)
+    assert ends(RunOutcome.FAILED, pause=pause) == (JobState.PAUSED, T0, 1)
+    assert ends(RunOutcome.FAILED, cancel=True) == (JobState.CANCELLED, T0, 1)
+    assert ends(RunOutcome.INTERRUPTED, cancel=True) == (JobState.CANCELLED, T0, 1)
+    hourly = {"ticks": parse_schedule({"every": "PT1H", "anchor": "2026-12-01T00:00:00Z"}), "run_at": None}
+    assert ends(RunOutcome.FAILED, patch=hourly) == (JobState.DUE, T0 + timedelta(hours=1), 0)
+    one_off = {"ticks": None, "run_at": T0 + timedelta(days=1)}
+    assert ends(RunOutcome.SUCCEEDED, patch=one_off) == (JobState.DUE, T0 + timedelta(days=1), 0)
+
+
 def test_a_schedule_that_cannot_go_on_kills_its_job_only() -> None:
     class Broken:
         max_runs = None
@@ -335,12 +365,17 @@ def test_every_tick_is_run_or_in_exactly_one_skip(
         settlement = settle(going)
         if settlement is not None:
             record_skip(settlement.skip)
+            if settlement.restart:
+                assert fate.setdefault(scheduled_for, "run") == "run"
+                attempt, decided, occurrences = 1, now, occurrences + 1
             scheduled_for, cause, kept = settlement.scheduled_for, settlement.cause, settlement.kept
             if settlement.release:
                 assert settlement.next_run_at is not None
                 next_run_at, attempt = settlement.next_run_at, 0
                 continue
-            claim = dataclasses.replace(claim, scheduled_for=scheduled_for, cause=cause)
+            claim = dataclasses.replace(
+                claim, scheduled_for=scheduled_for, cause=cause, attempt=attempt, decided_until=decided
+            )
             going = dataclasses.replace(going, claim=claim, kept=kept)
         assert scheduled_for <= now, "never before its time"
         now += timedelta(seconds=taken)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import orjson
@@ -65,7 +66,6 @@ def _decode(claim: Claim, row: Sequence[Any]) -> Claimed:
         jitter_seconds=row[14],
         on_exhausted=OnExhausted(row[15]),
     )
-    after_current = {} if row[19] is None else orjson.loads(row[19])
     return Claimed(
         going=Going(
             claim=claim,
@@ -73,8 +73,20 @@ def _decode(claim: Claim, row: Sequence[Any]) -> Claimed:
             ticks=None if schedule is None else parse_schedule(schedule),
             occurrences=row[16],
             kept=tuple(row[17] or ()),
-            triggered=bool(after_current.get("trigger")),
+            after_current=_after_current(row[19]),
         ),
         revision=row[20],
         cancel_requested=row[18],
     )
+
+
+def _after_current(text: str | None) -> dict[str, Any]:
+    """What waits for the end of the run; a patch with its new ticks, ready to be asked."""
+    waiting: dict[str, Any] = {} if text is None else orjson.loads(text)
+    if moves := waiting.get("patch"):
+        schedule, run_at = moves["schedule"], moves["runAt"]
+        waiting["patch"] = {
+            "ticks": None if schedule is None else parse_schedule(schedule),
+            "run_at": None if run_at is None else datetime.fromisoformat(run_at),
+        }
+    return waiting

@@ -160,6 +160,7 @@ class WorkerStore:
                 "lease_generation": claim.lease_generation,
                 "release": settlement.release,
                 "done": settlement.done,
+                "restart": settlement.restart,
                 "following": settlement.next_run_at,
                 "scheduled_for": settlement.scheduled_for,
                 "cause": settlement.cause,
@@ -224,6 +225,8 @@ class WorkerStore:
                 "kept": list(run.completion.kept) or None,
                 "dead_reason": run.completion.dead_reason,
                 "give_back": run.completion.give_back,
+                "patched": run.completion.patched,
+                "after_current": run.completion.after_current,
                 **_skip_fields(run.completion.skip),
             }
             for run in ordered

@@ -9,7 +9,8 @@ with ended as materialized (
         id uuid, next_run_at timestamptz, lease_generation bigint, revision integer,
         outcome text, error text, result jsonb, started_ago float8, finished_ago float8,
         state text, following timestamptz, delay float8, scheduled_for timestamptz, cause text, attempt integer,
-        decided_until timestamptz, kept timestamptz[], dead_reason text, give_back boolean,
+        decided_until timestamptz, kept timestamptz[], dead_reason text, give_back boolean, patched boolean,
+        after_current jsonb,
         skip_first timestamptz, skip_last timestamptz, skip_count bigint, skip_reason text)),
 held as materialized (
     select e.*, j.claimed_at, j.ran_attempt, j.ran_for, j.ran_cause, j.current_revision
@@ -40,8 +41,15 @@ moved as (
         decided_until = held.decided_until,
         kept = held.kept,
         dead_reason = held.dead_reason,
+        pause_reason = case when held.state = 'paused' then j.after_current #>> '{pause,reason}' end,
+        paused_by = case when held.state = 'paused' then j.after_current #>> '{pause,by}' end,
+        schedule = case
+            when held.patched then nullif(j.after_current #> '{patch,schedule}', 'null') else j.schedule end,
+        run_at = case
+            when held.patched then (j.after_current #>> '{patch,runAt}')::timestamptz else j.run_at end,
+        tzdata = case when held.patched then j.after_current #>> '{patch,tzdata}' else j.tzdata end,
         cancel_requested = false,
-        after_current = null,
+        after_current = held.after_current,
         lease_owner = null,
         lease_until = null,
         claimed_at = null

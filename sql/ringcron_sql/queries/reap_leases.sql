@@ -2,11 +2,16 @@
 -- (a row with lost > 0 is only ever claimed alone, so its worker fell with nothing else).
 -- now() in the predicate, not clock_timestamp(): that one cannot be an index condition. The statement does nothing where
 -- the database's clock is more than a second off what this reaper expected: after a step the owners get one lease.
--- A cancel that was requested stays on the row; the next claim honours it instead of running.
+-- What waited for the run (after_current) takes effect as far as it needs no tick: cancel, pause. The rest, and a cancel
+-- of the run of a recurring job, stays on the row, and the next claim honours it.
 -- Index: jobs_claimed (lease_until); from_at and until_at prune.
 with lapsed as materialized (
     select j.id, j.next_run_at, j.lease_generation, j.attempt, j.scheduled_for, j.cause, j.lease_owner, j.claimed_at,
-           j.lost > 0 and j.lost + 1 >= j.max_lost as convicted
+           case
+               when j.after_current ? 'cancel' or (j.cancel_requested and j.schedule is null) then 'cancelled'
+               when j.lost > 0 and j.lost + 1 >= j.max_lost then 'dead'
+               when j.after_current ? 'pause' then 'paused'
+               else 'due' end as becomes
     from jobs j
     where j.state = 'claimed'
       and j.lease_until < now()
@@ -18,11 +23,16 @@ with lapsed as materialized (
     for update skip locked),
 taken as (
     update jobs j
-    set state = case when lapsed.convicted then 'dead' else 'due' end,
-        next_run_at = case when lapsed.convicted then timestamptz '9500-01-01 00:00:00+00' else clock_timestamp() end,
+    set state = lapsed.becomes,
+        next_run_at = case
+            when lapsed.becomes in ('dead', 'paused') then timestamptz '9500-01-01 00:00:00+00'
+            else clock_timestamp() end,
         lost = j.lost + 1,
-        dead_reason = case when lapsed.convicted
+        dead_reason = case when lapsed.becomes = 'dead'
             then 'its worker was lost ' || j.lost + 1 || ' times in a row, the last time while it ran nothing else' end,
+        pause_reason = case when lapsed.becomes = 'paused' then j.after_current #>> '{pause,reason}' end,
+        paused_by = case when lapsed.becomes = 'paused' then j.after_current #>> '{pause,by}' end,
+        after_current = case when lapsed.becomes in ('due', 'paused') then j.after_current - 'pause' end,
         lease_owner = null,
         lease_until = null,
         claimed_at = null
@@ -37,4 +47,4 @@ ran as (
            l.claimed_at, clock_timestamp(), 'lost', 'the lease lapsed and its worker did not come back'
     from lapsed l
     join taken on taken.id = l.id)
-select l.id, l.lease_generation, l.lease_owner, l.convicted from lapsed l
+select l.id, l.lease_generation, l.lease_owner, l.becomes = 'dead' from lapsed l

@@ -5,7 +5,8 @@
 with decided as materialized (
     select *
     from json_to_recordset(%(rows)s::json) as d (
-        id uuid, next_run_at timestamptz, lease_generation bigint, release boolean, done boolean, following timestamptz,
+        id uuid, next_run_at timestamptz, lease_generation bigint, release boolean, done boolean, restart boolean,
+        following timestamptz,
         scheduled_for timestamptz, cause text, kept timestamptz[],
         skip_first timestamptz, skip_last timestamptz, skip_count bigint, skip_reason text)),
 held as materialized (
@@ -31,8 +32,11 @@ settled as (
             when held.done then clock_timestamp()
             when held.release then greatest(held.following, clock_timestamp())
             else j.next_run_at end,
-        attempt = case when held.release then 0 else j.attempt end,
-        occurrences = case when held.release then greatest(j.occurrences - 1, 0) else j.occurrences end,
+        attempt = case when held.release then 0 when held.restart then 1 else j.attempt end,
+        occurrences = case
+            when held.release then greatest(j.occurrences - 1, 0) when held.restart then j.occurrences + 1
+            else j.occurrences end,
+        decided_until = case when held.restart then j.claimed_at else j.decided_until end,
         lease_owner = case when held.release then null else j.lease_owner end,
         lease_until = case when held.release then null else j.lease_until end,
         claimed_at = case when held.release then null else j.claimed_at end

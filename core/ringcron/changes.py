@@ -1,0 +1,245 @@
+"""What a person may do to a job: pause, resume, trigger, redrive, patch, cancel after the current run.
+
+Pure decisions over the row version that the caller has locked; contract.md §5 is the table. Invariants: every tick
+that a change passes over lies in exactly one skip; a live lease is never touched: what is asked of a claimed job waits
+in `after_current`, and the revision goes up, so that its worker decides again; a lapsed lease is reaped first.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from ringcron.errors import JobAlreadyClaimed, ScheduleError, WrongState
+from ringcron.lifecycle import jitter_of
+from ringcron.models import PARKED, Cause, Definition, Job, JobState, Skip, SkipReason
+from ringcron.schedule import Schedule, parse_schedule
+
+_PARKED_STATES = frozenset({JobState.PAUSED, JobState.DEAD})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Change:
+    """The row after a change. `job.next_run_at` is never None here; a due row's never goes below the database's now.
+
+    `waits`: the change takes effect when the current run has ended (202). `reaped`: the lapsed lease of the row that
+    was locked is recorded as a run `lost`. `released`: key and tags are given up.
+    """
+
+    job: Job
+    skip: Skip | None = None
+    waits: bool = False
+    reaped: bool = False
+    released: bool = False
+
+
+def reap_first(job: Job, now: datetime) -> tuple[Job, bool]:
+    """The job without its lapsed lease, and whether it had one."""
+    if job.state is not JobState.CLAIMED or job.lease_until is None or job.lease_until >= now:
+        return job, False
+    job = dataclasses.replace(
+        job, state=JobState.DUE, next_run_at=now, lost=job.lost + 1, lease_owner=None, lease_until=None, claimed_at=None
+    )
+    return job, True
+
+
+def pause(job: Job, now: datetime, *, reason: str | None, by: str | None) -> Change:
+    """Raises WrongState where nothing could be paused any more."""
+    job, reaped = reap_first(job, now)
+    match job.state:
+        case JobState.CLAIMED:
+            asked = {"reason": reason, "by": by}
+            return Change(job=_later(job, now, pause=asked), waits=True)
+        case JobState.DUE | JobState.PAUSED:
+            paused = _changed(
+                job,
+                now,
+                state=JobState.PAUSED,
+                next_run_at=PARKED,
+                pause_reason=reason,
+                paused_by=by,
+                after_current=None,
+            )
+            return Change(job=paused, reaped=reaped)
+    raise WrongState(f"a job that is {job.state} cannot be paused", state=job.state)
+
+
+def resume(job: Job, now: datetime) -> Change:
+    """Where the job is not paused nothing changes, but a pause that waits for the current run is taken back."""
+    if job.state is not JobState.PAUSED:
+        if job.state in (JobState.CLAIMED, JobState.DUE) and job.after_current and "pause" in job.after_current:
+            return Change(job=_later(job, now, pause=None))
+        if job.state in (JobState.CLAIMED, JobState.DUE):
+            return Change(job=_with_next(job))
+        raise WrongState(f"a job that is {job.state} cannot be resumed", state=job.state)
+    schedule = _schedule(job)
+    if schedule is None:
+        instant = job.scheduled_for if job.attempt == 0 else now
+        return Change(job=_due(job, now, next_run_at=max(now, instant)))
+    skip = passed(job, schedule, now, SkipReason.PAUSED)
+    if job.cause is not Cause.SCHEDULE or job.attempt > 0:
+        return Change(job=_due(job, now, next_run_at=now, decided_until=now), skip=skip)
+    return Change(job=_at_next_tick(job, schedule, now), skip=skip)
+
+
+def trigger(job: Job, now: datetime) -> Change:
+    """Run it now, once; its ticks stay. Raises WrongState where the job has ended or is dead."""
+    job, reaped = reap_first(job, now)
+    match job.state:
+        case JobState.CLAIMED:
+            return Change(job=_later(job, now, trigger=True), waits=True)
+        case JobState.PAUSED:
+            again = {"pause": {"reason": job.pause_reason, "by": job.paused_by}}
+            return Change(job=_due(_triggered(job, now), now, next_run_at=now, after_current=again))
+        case JobState.DUE:
+            assert job.next_run_at is not None
+            brought_forward = job.attempt > 0 or job.next_run_at <= now
+            job = job if brought_forward else _triggered(job, now)
+            return Change(job=_due(job, now, next_run_at=now), reaped=reaped)
+    raise WrongState(f"a job that is {job.state} cannot be triggered", state=job.state)
+
+
+def redrive(job: Job, now: datetime, *, delay_seconds: float = 0.0) -> Change:
+    """A dead job runs again, `delay_seconds` from now: the same occurrence, with all its attempts."""
+    if job.state is not JobState.DEAD:
+        raise WrongState(f"only a dead job can be redriven, and this one is {job.state}", state=job.state)
+    schedule = _schedule(job)
+    again = _due(
+        job,
+        now,
+        next_run_at=now + timedelta(seconds=delay_seconds),
+        cause=Cause.REDRIVE,
+        attempt=0,
+        lost=0,
+        dead_reason=None,
+        decided_until=job.decided_until if schedule is None else now,
+    )
+    return Change(job=again, skip=None if schedule is None else passed(job, schedule, now, SkipReason.DEAD))
+
+
+def patch(job: Job, definition: Definition, now: datetime, *, after_current: bool) -> Change:
+    """Give the job `definition`. Where that moves its ticks the chain of attempts ends.
+
+    Raises WrongState where the job has ended, JobAlreadyClaimed where its ticks would move under a run (unless
+    `after_current`: then they move when the run has ended).
+    """
+    job, reaped = reap_first(job, now)
+    if job.state in (JobState.DONE, JobState.CANCELLED):
+        raise WrongState(f"a job that is {job.state} cannot be changed", state=job.state)
+    old = job.definition
+    moved = (definition.schedule, definition.run_at) != (old.schedule, old.run_at)
+    if job.state is JobState.CLAIMED and moved:
+        return _patch_after_current(job, definition, now, after_current)
+    if not moved:
+        return Change(job=_with_next(_changed(job, now, definition=definition)), reaped=reaped)
+    schedule = _schedule(job)
+    skip = None if schedule is None else passed(job, schedule, now, SkipReason.RESCHEDULED)
+    job = _changed(
+        job,
+        now,
+        definition=definition,
+        attempt=0,
+        kept=None,
+        cause=Cause.SCHEDULE,
+        decided_until=now,
+        after_current=None,
+    )
+    if definition.schedule is None:
+        assert definition.run_at is not None
+        job = dataclasses.replace(job, scheduled_for=definition.run_at, next_run_at=max(now, definition.run_at))
+    else:
+        job = _at_next_tick(job, parse_schedule(definition.schedule), now, keep_state=True)
+    if job.state in _PARKED_STATES:
+        job = dataclasses.replace(job, next_run_at=PARKED)
+    return Change(job=job, skip=skip, reaped=reaped)
+
+
+def _patch_after_current(job: Job, definition: Definition, now: datetime, after_current: bool) -> Change:
+    assert job.lease_owner is not None
+    if not after_current:
+        raise JobAlreadyClaimed(
+            job.id, lease_owner=job.lease_owner, lease_until=job.lease_until, lease_generation=job.lease_generation
+        )
+    moves = {
+        "schedule": None if definition.schedule is None else dict(definition.schedule),
+        "runAt": None if definition.run_at is None else definition.run_at.isoformat(),
+        "tzdata": definition.tzdata,
+    }
+    stays = dataclasses.replace(
+        definition, schedule=job.definition.schedule, run_at=job.definition.run_at, tzdata=job.definition.tzdata
+    )
+    return Change(job=_later(dataclasses.replace(job, definition=stays), now, patch=moves), waits=True)
+
+
+def cancel_after_current(job: Job, now: datetime) -> Change:
+    """Nothing follows the current run; where there is none the job is cancelled at once."""
+    job, reaped = reap_first(job, now)
+    if job.state is JobState.CLAIMED:
+        return Change(job=_later(job, now, cancel=True), waits=True)
+    if job.state in (JobState.DONE, JobState.CANCELLED):
+        return Change(job=_with_next(job))
+    cancelled = _changed(job, now, state=JobState.CANCELLED, next_run_at=now, kept=None, after_current=None)
+    return Change(job=cancelled, reaped=reaped, released=True)
+
+
+def passed(job: Job, schedule: Schedule, now: datetime, reason: SkipReason) -> Skip | None:
+    """The ticks up to `now` that nothing has decided, as one skip. None where there are none, or where the schedule
+    that named them cannot be read any more."""
+    try:
+        first, last = schedule.next_after(job.decided_until), schedule.latest(job.decided_until, now)
+        if first is None or last is None:
+            return None
+        return Skip(first=first, last=last, count=schedule.count(job.decided_until, now), reason=reason)
+    except ScheduleError:
+        return None
+
+
+def _schedule(job: Job) -> Schedule | None:
+    return None if job.definition.schedule is None else parse_schedule(job.definition.schedule)
+
+
+def _triggered(job: Job, now: datetime) -> Job:
+    """The job with a manual occurrence before its next tick; a chain of attempts that is going goes on instead."""
+    return job if job.attempt > 0 else dataclasses.replace(job, cause=Cause.MANUAL, scheduled_for=now)
+
+
+def _at_next_tick(job: Job, schedule: Schedule, now: datetime, *, keep_state: bool = False) -> Job:
+    following = schedule.next_after(now)
+    over = following is None or (schedule.max_runs is not None and job.occurrences >= schedule.max_runs)
+    if over or following is None:
+        return _changed(
+            job, now, state=JobState.DONE, next_run_at=now, decided_until=now, kept=None, after_current=None
+        )
+    return _due(
+        job,
+        now,
+        state=job.state if keep_state else JobState.DUE,
+        scheduled_for=following,
+        next_run_at=following + jitter_of(job.id.bytes, job.definition.jitter_seconds),
+        decided_until=now,
+    )
+
+
+def _due(job: Job, now: datetime, **changes: Any) -> Job:
+    return _changed(job, now, **{"state": JobState.DUE, "pause_reason": None, "paused_by": None, **changes})
+
+
+def _changed(job: Job, now: datetime, **changes: Any) -> Job:
+    return dataclasses.replace(job, revision=job.revision + 1, updated_at=now, **changes)
+
+
+def _later(job: Job, now: datetime, **asked: Any) -> Job:
+    """What is asked of a claimed job waits for its run; None takes an earlier wish back."""
+    waiting: Mapping[str, Any] = {**(job.after_current or {}), **asked}
+    left = {name: value for name, value in waiting.items() if value is not None}
+    return _with_next(_changed(job, now, after_current=left or None))
+
+
+def _with_next(job: Job) -> Job:
+    """A job as it was read has no next_run_at while it is parked or ended; the row always has one."""
+    if job.state in _PARKED_STATES:
+        return dataclasses.replace(job, next_run_at=PARKED)
+    return job

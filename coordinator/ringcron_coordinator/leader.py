@@ -49,6 +49,9 @@ class Leader:
         self._relist_due = clock.elapsed()
         self._plan: tuple[Ring, ...] | None = None  # None until the members have been quiet once in this term
         self._faults: frozenset[MemberFault] = frozenset()
+        self._behind = False
+        self._losses = 0  # how often the assignment was found lost, or behind what members have seen
+        self._broken: Stored | None = None
 
     async def step(self) -> Published | None:
         """Publish the next version if it is time for one.
@@ -59,7 +62,10 @@ class Leader:
         now = self._clock.elapsed()
         previous = self._assignment
         behind = previous is None or any(acked.epoch > previous.epoch for acked in members.live.values())
-        self._quiet.see((behind, _outline(members)), now)
+        if behind and not self._behind:
+            self._losses += 1
+        self._behind = behind
+        self._quiet.see((self._losses, _outline(members)), now)
         self._patience.see({} if previous is None else awaited(previous, members.live), now)
         settled, granting = self._quiet.due(), self._patience.due()
         planning = settled is not None and settled <= now
@@ -121,7 +127,9 @@ class Leader:
         except ForeignAssignment:  # not ours to overwrite: a newer coordinator may lead soon
             raise
         except BadAssignment as error:
-            _log.error("the assignment is broken and will be made anew", reason=str(error))
+            if self._broken != stored:
+                _log.error("the assignment is broken and will be made anew", reason=str(error))
+            self._broken = stored
             return None
 
     def _report(self, members: Members) -> None:

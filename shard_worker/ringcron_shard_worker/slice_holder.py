@@ -48,7 +48,8 @@ class SliceHolder:
         self._wake = asyncio.Event()
         self._slices: tuple[Slice, ...] = ()
         self._applied = Ack()
-        self._named = False  # the assignment last read names our incarnation, and is not an old one
+        self._named: Incarnation | None = None  # as whom the assignment last read names us
+        self._followed_at: float | None = None  # when the last complete look at our node and the assignment began
         self._acked = Ack()
         self._claims: Counter[int] = Counter()  # claims in flight, by the revocation count that they began under
         self._revocations = 0
@@ -102,7 +103,7 @@ class SliceHolder:
         if self._follower is not None:
             self._follower.cancel()
             await asyncio.gather(self._follower, return_exceptions=True)
-        self._hold((), self._applied, named=False)
+        self._hold((), self._applied, named=None)
         while self._claims_in_flight():
             self._wake.clear()
             await self._wake.wait()
@@ -114,7 +115,10 @@ class SliceHolder:
     def _proven(self) -> bool:
         if self._session is None:
             return bool(self._slices)
-        return self._named and self._registration.czxid is not None and self._session.proven()
+        if self._named is None or self._named.czxid != self._registration.czxid or self._followed_at is None:
+            return False
+        # Not any answer will do: one that only says that the session lives comes before what was revoked meanwhile.
+        return self._session.is_recent(self._followed_at)
 
     async def _follow_forever(self) -> None:
         assert self._session is not None
@@ -142,10 +146,11 @@ class SliceHolder:
 
         Raises MembershipUnavailable.
         """
+        began_at = self._clock.elapsed()
         czxid = await self._registration.verify()
         stored = await self._tree.assignment()
         if czxid is None or stored is None:
-            self._named, self._read = False, None
+            self._named, self._read = None, None
             return
         incarnation = Incarnation(self._worker_id, czxid)
         if self._read != (stored, incarnation):
@@ -153,28 +158,29 @@ class SliceHolder:
                 self._apply(decode(stored.data, SLOT_COUNT), incarnation)
             except BadAssignment as error:
                 _log.error("the assignment is not understood", reason=str(error))
-                self._named = False
+                self._named = None
             self._read = (stored, incarnation)
+        self._followed_at = began_at
         if self._named and self._acked != self._applied and not self._claims_in_flight():
             self._acked = self._applied
             await self._registration.write()
 
     def _apply(self, assignment: Assignment, incarnation: Incarnation) -> None:
         if assignment.epoch < self._acked.epoch:  # older than what we told the leader, or of a tree that was made anew
-            self._named = False
+            self._named = None
             return
-        named = incarnation in assignment.members
+        named = incarnation if incarnation in assignment.members else None
         slices = assignment.granted(incarnation)
         if self._hold(slices, Ack(assignment.epoch, assignment.lineage), named=named):
             _log.info(
                 "slice changed",
                 epoch=assignment.epoch,
-                named=named,
+                named=named is not None,
                 slots=sum(len(arc) for part in slices for arc in part.arcs),
                 arcs=sum(len(part.arcs) for part in slices),
             )
 
-    def _hold(self, slices: tuple[Slice, ...], applied: Ack, *, named: bool) -> bool:
+    def _hold(self, slices: tuple[Slice, ...], applied: Ack, *, named: Incarnation | None) -> bool:
         """Hold `slices` from now on; returns whether they are others than before."""
         differ = slices != self._slices
         if differ:

@@ -201,9 +201,20 @@ async def test_a_new_lineage_of_the_same_epoch_is_acknowledged_too(worker: Light
 
 async def test_who_registers_again_holds_nothing_until_it_is_named_again(worker: Light, leader: Leader) -> None:
     me = await granted_everything(worker, leader)
+    stale = []
+
+    async def look_all_the_time() -> None:
+        while True:
+            if worker._registration.czxid != me.czxid and worker.holding().proven and worker.holding().slices:
+                stale.append(worker.holding())
+            await asyncio.sleep(0)
+
+    looking = asyncio.create_task(look_all_the_time())
     leader.client.delete(f"/workers/{worker.id}")
     again = await until(lambda: (found := leader.incarnation(worker)) != me and found, seconds=SESSION_SECONDS * 3)
     await holds(worker, Holding(epoch=1, slices=(), proven=False))
+    looking.cancel()
+    assert stale == []
     leader.publish(2, (Cell(owner=again), SLOT_COUNT))
     await holds(worker, Holding(epoch=2, slices=slices((0, 4095)), proven=True))
 

@@ -80,9 +80,11 @@ class Session:
 
     def proven(self) -> bool:
         """Whether the session is certainly alive now."""
-        if self._proved_at is None:
-            return False
-        return self._clock.elapsed() - self._proved_at <= self.seconds * PROOF_SHARE
+        return self._proved_at is not None and self.is_recent(self._proved_at)
+
+    def is_recent(self, sent_at: float) -> bool:
+        """Whether the server cannot have ended a session of which it heard when this was sent (elapsed)."""
+        return self._clock.elapsed() - sent_at <= self.seconds * PROOF_SHARE
 
     async def start(self) -> None:
         """Begin to connect. Returns at once, whether or not ZooKeeper answers."""
@@ -214,15 +216,22 @@ def _settle(answer: asyncio.Future[T], result: IAsyncResult[T]) -> None:
 
 
 class _Listener(logging.Handler):
-    """Passes kazoo's warnings on, and picks up the granted session timeout: it is in no attribute, only in its log."""
+    """Passes kazoo's warnings on, each once in a row: it repeats them every second of an outage.
+
+    And picks up the granted session timeout, which is in no attribute of kazoo's, only in its log.
+    """
 
     def __init__(self, granted: Callable[[float], None]) -> None:
         super().__init__()
         self._granted = granted
+        self._passed_on = ""
 
     def emit(self, record: logging.LogRecord) -> None:
         if record.levelno >= logging.WARNING:
-            logging.getLogger("kazoo.client").handle(record)
+            text = record.getMessage()
+            if text != self._passed_on:
+                logging.getLogger("kazoo.client").handle(record)
+            self._passed_on = text
         elif record.levelno == _BLATHER and record.msg.startswith("Session created") and record.args:
             milliseconds: Any = tuple(record.args)[2]
             self._granted(milliseconds / 1000)

@@ -123,7 +123,7 @@ async def _replace(connection: Connection, job_id: UUID, new: NewJob) -> Job | N
     old = None if held is None else await read_job(connection, job_id)
     if held is None or old is None or old.state is JobState.CANCELLED:
         return None
-    held_next_run_at, claimed, lapsed = held
+    held_next_run_at, claimed, lapsed, _ = held
     if claimed and not lapsed:
         assert old.lease_owner is not None
         raise JobAlreadyClaimed(
@@ -163,14 +163,21 @@ def passed_ticks(job: Job, now: datetime) -> Skip | None:
 
 
 def _parameters(job_id: UUID, new: NewJob) -> dict[str, Any]:
-    definition, retry = new.definition, new.definition.retry
     return {
+        **definition_parameters(new.definition),
         "id": job_id,
         "next_run_at": new.next_run_at,
         "slot": slot_of(job_id),
-        "handler": definition.handler,
         "scheduled_for": new.scheduled_for,
         "created_at": new.created_at,
+    }
+
+
+def definition_parameters(definition: Definition) -> dict[str, Any]:
+    """A definition as the parameters of a statement that stores it."""
+    retry = definition.retry
+    return {
+        "handler": definition.handler,
         "schedule": None if definition.schedule is None else orjson.dumps(definition.schedule).decode(),
         "run_at": definition.run_at,
         "payload": orjson.dumps(definition.payload).decode(),
@@ -183,6 +190,11 @@ def _parameters(job_id: UUID, new: NewJob) -> dict[str, Any]:
         "multiplier": retry.multiplier,
         "max_lost": retry.max_lost,
         "timeout": definition.timeout_seconds,
+        "overlap": definition.overlap.value,
+        "catchup": definition.catchup.value,
+        "catchup_window": definition.catchup_window_seconds,
+        "jitter": definition.jitter_seconds,
+        "on_exhausted": definition.on_exhausted.value,
         "tzdata": definition.tzdata,
     }
 

@@ -17,6 +17,8 @@ replaced as (
         name = %(name)s, tags = %(tags)s::text[],
         max_attempts = %(max_attempts)s, min_backoff_seconds = %(min_backoff)s, max_backoff_seconds = %(max_backoff)s,
         backoff_multiplier = %(multiplier)s, max_lost = %(max_lost)s, timeout_seconds = %(timeout)s,
+        overlap = %(overlap)s, catchup = %(catchup)s, catchup_window_seconds = %(catchup_window)s,
+        jitter_seconds = %(jitter)s, on_exhausted = %(on_exhausted)s,
         tzdata = %(tzdata)s, pause_reason = null, paused_by = null, dead_reason = null, updated_at = %(created_at)s
     from held
     where j.id = held.id and j.next_run_at = %(held_next_run_at)s

@@ -1,0 +1,10 @@
+-- Ask the worker that holds this very run to stop it: told by the bell, and by its next renewal.
+-- Answers with the job's state and generation now, and whether the request is on the row. Index: primary key, by id alone.
+with asked as (
+    update jobs j
+    set cancel_requested = true
+    where j.id = %(id)s and j.state = 'claimed' and j.lease_generation = %(generation)s
+    returning j.id)
+select j.state, j.lease_generation, exists (select from asked), j.lease_owner
+from jobs j
+where j.id = %(id)s

@@ -40,10 +40,12 @@ def value_of(result: RunResult) -> object:
 
 @pytest.fixture
 async def execution() -> AsyncIterator[Execution]:
+    others = set(psutil.Process().children())  # the servers of other tests
     execution = make_execution(grace_seconds=0.5)
     await execution.start()
     yield execution
-    children = psutil.Process().children(recursive=True)
+    ours = [child for child in psutil.Process().children() if child not in others]
+    children = [*ours, *(grandchild for child in ours for grandchild in child.children(recursive=True))]
     await execution.close()
     assert all(gone(child.pid) for child in children)
 

@@ -34,6 +34,12 @@ from tests.support.servers import (
     zookeeper_client,
 )
 
+# A slow machine is no fault of the code.
+hypothesis.settings.register_profile(
+    "ringcron", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow], print_blob=True
+)
+hypothesis.settings.load_profile("ringcron")
+
 _CHOICE = pytest.StashKey[Choice]()
 
 

@@ -37,6 +37,10 @@ async def json_body(request: web.Request) -> tuple[Any, list[Fault]]:
         raise Problem("unsupported-media-type", "send UTF-8, the only encoding that JSON has")
     if request.headers.get("Content-Encoding", "identity").lower() != "identity":
         raise Problem("unsupported-media-type", "send the body uncompressed")
+    if (request.content_length or 0) > BODY_LIMIT:
+        raise Problem(
+            "payload-too-large", f"the body has more than {BODY_LIMIT} bytes", headers={"Connection": "close"}
+        )
     try:
         async with asyncio.timeout(BODY_SECONDS):
             body = await request.read()

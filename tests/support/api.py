@@ -7,6 +7,7 @@ async with running_api(database_url) as api:
 
 from __future__ import annotations
 
+import io
 import json
 import re
 from collections.abc import AsyncIterator, Mapping
@@ -65,7 +66,7 @@ class ApiCaller:
 
     async def post_raw(self, path: str, body: bytes, content_type: str | None = "application/json") -> Answer:
         headers = {} if content_type is None else {"Content-Type": content_type}
-        return await self.call("POST", path, data=body, headers=headers)
+        return await self.call("POST", path, data=io.BytesIO(body), headers=headers)
 
     async def delete(self, path: str) -> Answer:
         return await self.call("DELETE", path)

@@ -12,7 +12,7 @@ from aiohttp import web
 
 from ringcron.clock import Clock
 from ringcron.store.api import SESSION_OPTIONS, STATEMENT_SECONDS, ApiStore
-from ringcron.store.connection import Pool
+from ringcron.store.pool import Pool
 from ringcron_api.keys import CLOCK, DOCUMENT, PAGE, SHARDS, STORE
 from ringcron_api.middleware import answer_all
 from ringcron_api.openapi import make_document, make_page

@@ -16,7 +16,7 @@ from ringcron import metrics
 from ringcron.clock import Clock
 from ringcron.settings import CoordinatorSettings
 from ringcron.store.api import STATEMENT_SECONDS, ApiStore
-from ringcron.store.connection import Pool
+from ringcron.store.pool import Pool
 from ringcron.store.upkeep import Upkeep
 from ringcron_coordinator.lag import LagReport
 

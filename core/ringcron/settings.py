@@ -156,6 +156,14 @@ def _read(setting: dataclasses.Field[Any], source: str, value: object) -> Any:
         raise ValueError(f"{source}: {shown if setting.metadata['secret'] else repr(shown)} {error}") from None
 
 
+def _bell() -> Any:
+    return _setting(
+        readers.choice("listen", "poll"),
+        "How jobs created at the last moment are heard of; poll behind a pooler that cannot LISTEN",
+        default="listen",
+    )
+
+
 def _metrics_port() -> Any:
     return _setting(
         readers.optional(readers.integer(0, 65535)),
@@ -197,6 +205,7 @@ class WorkerSettings(CommonSettings):
     http_deny: tuple[str, ...] = _setting(
         readers.several(readers.network), "Networks that the handler `http` may not reach", default=()
     )
+    bell: Literal["listen", "poll"] = _bell()
     lease_seconds: float = _setting(
         readers.seconds(1, 3600), "How long a claim lasts unless it is renewed", default=15.0
     )
@@ -275,6 +284,7 @@ class ApiSettings(CommonSettings):
         readers.flag, "Listen on any address, although whoever reaches it may schedule anything", default=False
     )
     pool_size: int = _setting(readers.integer(1, 500), "Most connections to PostgreSQL", default=8)
+    bell: Literal["listen", "poll"] = _bell()
 
     def conflicts(self) -> list[str]:
         if not self.insecure and not readers.is_loopback(self.host):

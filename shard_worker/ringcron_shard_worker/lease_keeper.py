@@ -58,9 +58,10 @@ class LeaseKeeper:
 
     async def _renew(self, sent_at: float) -> bool:
         asked = self._leases.all()
-        if not asked:
-            return True
         try:
+            if not asked:
+                await self._store.keep_listening()
+                return True
             answer = await self._store.renew_leases([held.claim for held in asked])
         except (StoreUnavailable, StatementRefused) as error:
             metrics.RENEW_FAILURES.inc()

@@ -16,13 +16,13 @@ import structlog
 from ringcron import metrics
 from ringcron.clock import Clock, DatabaseClock
 from ringcron.errors import ScheduleError, StatementRefused, StoreUnavailable
-from ringcron.lifecycle import Completion, Settlement, after_run, settle
+from ringcron.lifecycle import Completion, Settlement, after_run, next_cancelling_tick, settle
 from ringcron.models import Claim, JobState, RunOutcome
 from ringcron.store.answers import EndedRun
 from ringcron.store.claimed import Claimed, Undecodable
 from ringcron.store.worker import WorkerStore
 from ringcron_shard_worker.completer import Completer
-from ringcron_shard_worker.execution import Execution, RunControl, RunRequest, RunResult
+from ringcron_shard_worker.execution import Execution, RunControl, RunRequest, RunResult, StopReason
 from ringcron_shard_worker.leases import Leases
 
 _log = structlog.get_logger(__name__)
@@ -119,6 +119,7 @@ class Runner:
             timeout_seconds=row.going.definition.timeout_seconds,
             solo=claim.lost > 0,
         )
+        stop_at_tick = self._stop_at_tick(row, held.control)
         try:
             result = await self._execution.run(request, held.control)
         except Exception as error:  # a fault of ours: the run is recorded as failed, never silently dropped
@@ -130,10 +131,22 @@ class Runner:
                 retry_after_seconds=None,
                 dead=False,
             )
+        finally:
+            if stop_at_tick is not None:
+                stop_at_tick.cancel()
         finished_at = self._clock.elapsed()
         self._leases.ended(claim)
         metrics.RUN_DURATION.labels(claim.handler).observe(finished_at - started_at)
         self.completer.put(self._ended(row, result, started_at, finished_at))
+
+    def _stop_at_tick(self, row: Claimed, control: RunControl) -> asyncio.TimerHandle | None:
+        """Under `cancel_other` the attempt is cancelled at the next tick."""
+        tick = next_cancelling_tick(row.going)
+        if tick is None:
+            return None
+        seconds = (tick - self._database_clock.now()).total_seconds()
+        loop = asyncio.get_running_loop()
+        return loop.call_later(max(0.0, seconds), control.stop, StopReason.CANCEL_REQUESTED)
 
     def _ended(self, row: Claimed, result: RunResult, started_at: float, finished_at: float) -> EndedRun:
         completion = after_run(

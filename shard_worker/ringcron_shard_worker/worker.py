@@ -20,6 +20,7 @@ import structlog
 
 import ringcron
 from ringcron import metrics
+from ringcron.bell import decode_bell
 from ringcron.clock import Clock, DatabaseClock
 from ringcron.errors import StatementRefused, StoreUnavailable
 from ringcron.models import Holding, WorkerReport
@@ -69,6 +70,7 @@ class Worker:
             database_clock=database_clock,
             lease_seconds=lease_seconds,
             statement_seconds=max(1.0, lease_seconds / 3),
+            on_bell=self._on_bell if settings.bell == "listen" else None,
         )
         self._leases = Leases(settings.concurrency)
         self._runner = Runner(self._store, self._leases, execution, clock, database_clock, holder.changed.set)
@@ -118,6 +120,15 @@ class Worker:
             await asyncio.gather(*loops.values(), return_exceptions=True)
             await self._execution.close()
             await self._store.close()
+
+    def _on_bell(self, message: str) -> None:
+        bell = decode_bell(message)
+        for job_id, generation in bell.cancels:
+            held = self._leases.get(job_id, generation)
+            if held is not None:
+                held.control.stop(StopReason.CANCEL_REQUESTED)
+        if bell.concerns(self._holder.holding()):
+            self._holder.changed.set()
 
     async def _drain(self, loops: dict[str, asyncio.Task[None]]) -> None:
         self._draining = True

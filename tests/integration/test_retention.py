@@ -8,8 +8,9 @@ from typing import Any
 import psycopg
 import pytest
 
-from ringcron.store.connection import PINNED_PLANS, Pool
 from ringcron.store.layout import DAY
+from ringcron.store.link import PINNED_PLANS
+from ringcron.store.pool import Pool
 from ringcron.store.repartition import JOBS, RUNS, SKIPS, Table
 from ringcron_sql import query
 from tests.support.jobs import add_job, add_many, database_now, row_of

@@ -14,8 +14,9 @@ from ringcron.clock import SystemClock
 from ringcron.models import PARKED
 from ringcron.store import repartition as repartition_module
 from ringcron.store.bounds import near
-from ringcron.store.connection import PINNED_PLANS, Pool
 from ringcron.store.layout import DAY, Split, midnight
+from ringcron.store.link import PINNED_PLANS
+from ringcron.store.pool import Pool
 from ringcron.store.repartition import JOBS, RUNS, SKIPS, Busy, Repartition
 from ringcron.store.upkeep import Upkeep
 from ringcron_sql import query

@@ -19,8 +19,10 @@ from ringcron.slots import SLOT_COUNT
 from ringcron.store.answers import EndedRun
 from ringcron.store.bounds import UNBOUNDED, near
 from ringcron.store.claimed import Claimed
-from ringcron.store.connection import Connection, Link, Pool, transact
+from ringcron.store.connection import Connection, transact
 from ringcron.store.layout import DAY
+from ringcron.store.link import Link
+from ringcron.store.pool import Pool
 from ringcron.store.repartition import JOBS, RUNS, SKIPS
 from ringcron.store.worker import WorkerStore
 from tests.support.jobs import add_job, add_many, database_now

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from ringcron.store.bounds import UNBOUNDED, near
-from ringcron.store.connection import PINNED_PLANS
+from ringcron.store.link import PINNED_PLANS
 from ringcron_sql import query
 from tests.support.days import carve_days, day_names
 from tests.support.jobs import add_many, database_now

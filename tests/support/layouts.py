@@ -9,8 +9,8 @@ from typing import Any
 import psycopg
 
 from ringcron.clock import Clock, SystemClock
-from ringcron.store.connection import Pool
 from ringcron.store.layout import DAY, Partition, midnight, partition_name
+from ringcron.store.pool import Pool
 from ringcron.store.repartition import Repartition, Table
 from ringcron.store.upkeep import Upkeep
 from tests.support.days import carve_days

@@ -1,9 +1,9 @@
 """Connections, and the one retry wrapper.
 
-Two sources of connections, one interface:
+Two sources of connections, one interface (`Connections`):
 
-- `Pool` (API, coordinator): a psycopg pool that recovers at once after a restart of the database;
-- `Link` (worker): one connection of its own, opened on demand, with a client-side limit on each use.
+- `pool.Pool` (API, coordinator): a psycopg pool that recovers at once after a restart of the database;
+- `link.Link` (worker): one connection of its own, opened on demand, with a client-side limit on each use.
 
 What is tried again, and why that is safe:
 
@@ -28,8 +28,6 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Final, Protocol, TypeVar
 
 import psycopg
-import psycopg_pool
-import structlog
 from psycopg.adapt import Buffer
 from psycopg.types.datetime import TimestamptzBinaryLoader, TimestamptzLoader
 
@@ -43,21 +41,6 @@ Connection = psycopg.AsyncConnection[tuple[Any, ...]]
 
 ATTEMPTS: Final = 5
 CONNECT_SECONDS: Final = 5.0
-
-PINNED_PLANS: Final = " ".join(
-    f"-c {setting}"
-    for setting in (
-        "plan_cache_mode=force_custom_plan",  # a generic plan cannot prune by bound parameters
-        "enable_seqscan=off",
-        "enable_bitmapscan=off",
-        "enable_hashjoin=off",
-        "enable_mergejoin=off",
-        "jit=off",
-    )
-)
-"""Each of a worker's statements has one right plan: nested loops over index scans. No statistics may choose another."""
-
-_log = structlog.get_logger(__name__)
 
 
 class Connections(Protocol):
@@ -88,7 +71,7 @@ class _TolerantBinaryLoader(_HostileInstant, TimestamptzBinaryLoader):
     pass
 
 
-def _configure(connection: Connection) -> None:
+def configure(connection: Connection) -> None:
     connection.adapters.register_loader("timestamptz", _TolerantTextLoader)
     connection.adapters.register_loader("timestamptz", _TolerantBinaryLoader)
 
@@ -117,169 +100,6 @@ async def limited(connection: Connection, seconds: float | None) -> AsyncIterato
         yield
     finally:
         timer.cancel()
-
-
-class Link:
-    """One connection, used by one caller at a time, opened on demand and thrown away when it breaks.
-
-    `generation` counts the backends it has had: a change of it tells a caller that what it watched was disturbed.
-    """
-
-    def __init__(self, url: str, *, application_name: str, seconds: float | None = None) -> None:
-        """`seconds`: client-side limit on one use, connecting included."""
-        self._url = url
-        self._application_name = application_name
-        self._seconds = seconds
-        self._connection: Connection | None = None
-        self._lock = asyncio.Lock()
-        self.generation = 0
-
-    async def _open(self) -> Connection:
-        if self._connection is not None and not self._connection.broken and not self._connection.closed:
-            return self._connection
-        await self._discard()
-        connection = await psycopg.AsyncConnection.connect(
-            self._url,
-            autocommit=True,
-            connect_timeout=int(CONNECT_SECONDS),
-            application_name=self._application_name,
-            options=PINNED_PLANS,
-        )
-        _configure(connection)
-        connection.prepare_threshold = 0
-        self._connection = connection
-        self.generation += 1
-        return connection
-
-    async def _discard(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            with contextlib.suppress(psycopg.Error):
-                await connection.close()
-
-    @asynccontextmanager
-    async def connection(self) -> AsyncIterator[Connection]:
-        async with self._lock:
-            try:
-                async with asyncio.timeout(self._seconds):
-                    connection = await self._open()
-            except TimeoutError as error:
-                raise psycopg.OperationalError(f"no connection within {self._seconds} s") from error
-            try:
-                async with limited(connection, self._seconds):
-                    yield connection
-            except BaseException:
-                # A statement cut short leaves the protocol at an unknown place: never use this connection again.
-                if connection.pgconn.transaction_status != psycopg.pq.TransactionStatus.IDLE:
-                    cut(connection)
-                    await self._discard()
-                raise
-
-    async def recover(self) -> None:
-        async with self._lock:
-            await self._discard()
-
-    async def close(self) -> None:
-        """Close the connection; a later use opens a new one."""
-        async with self._lock:
-            await self._discard()
-
-
-class Pool:
-    """A psycopg pool that comes back within a second of the database.
-
-    psycopg_pool's own back-off after an outage doubles to tens of seconds, and its `check=` makes a serial caller wait
-    30 s; so: no check on the way out, `check()` after a lost connection, and a new pool where the server answers a
-    plain connect while the pool stays empty.
-    """
-
-    def __init__(
-        self,
-        url: str,
-        *,
-        application_name: str,
-        max_size: int,
-        seconds: float | None = None,
-        options: str | None = None,
-    ) -> None:
-        """`max_size` connections at most. `seconds`: client-side limit on one use. `options`: `-c name=value …`."""
-        self._url = url
-        self._application_name = application_name
-        self._max_size = max_size
-        self._seconds = seconds
-        self._options: dict[str, str] = {} if options is None else {"options": options}
-        self._pool: psycopg_pool.AsyncConnectionPool[Connection] | None = None
-        self._recovering = asyncio.Lock()
-        self._in_use = 0
-
-    async def _make(self) -> psycopg_pool.AsyncConnectionPool[Connection]:
-        async def configure(connection: Connection) -> None:
-            _configure(connection)
-
-        pool = psycopg_pool.AsyncConnectionPool(
-            self._url,
-            min_size=1,
-            max_size=self._max_size,
-            timeout=CONNECT_SECONDS,
-            reconnect_timeout=CONNECT_SECONDS,
-            open=False,
-            configure=configure,
-            kwargs={
-                "autocommit": True,
-                "application_name": self._application_name,
-                "connect_timeout": int(CONNECT_SECONDS),
-                **self._options,
-            },
-        )
-        await pool.open(wait=False)
-        return pool
-
-    @asynccontextmanager
-    async def connection(self) -> AsyncIterator[Connection]:
-        pool, connection = await self._take()
-        self._in_use += 1
-        try:
-            async with connection, limited(connection, self._seconds):
-                yield connection
-        finally:
-            self._in_use -= 1
-            await pool.putconn(connection)
-
-    async def _take(self) -> tuple[psycopg_pool.AsyncConnectionPool[Connection], Connection]:
-        """A connection and the pool to give it back to."""
-        while True:
-            if self._pool is None:
-                async with self._recovering:
-                    if self._pool is None:
-                        self._pool = await self._make()
-            pool = self._pool
-            try:
-                return pool, await pool.getconn()
-            except psycopg_pool.PoolClosed as error:
-                if pool is self._pool:
-                    raise psycopg.OperationalError(str(error)) from error
-                # else it was replaced while this caller stood in its queue
-            except psycopg_pool.PoolTimeout as error:
-                raise psycopg.OperationalError(str(error)) from error
-
-    async def recover(self) -> None:
-        if self._recovering.locked():  # somebody is at it; the work itself will wait for a connection
-            return
-        async with self._recovering:
-            probe = await psycopg.AsyncConnection.connect(self._url, connect_timeout=int(CONNECT_SECONDS))
-            await probe.close()
-            if self._in_use > 0 and self._pool is not None:
-                await self._pool.check()  # others are served, or stand in their turn: the pool is not stuck
-                return
-            old, self._pool = self._pool, await self._make()
-            if old is not None:
-                await old.close(timeout=0)
-
-    async def close(self) -> None:
-        """Close every connection."""
-        pool, self._pool = self._pool, None
-        if pool is not None:
-            await pool.close(timeout=1)
 
 
 _CONNECTION_STATES: Final = frozenset({"57P01", "57P02", "57P03", "25006"})

@@ -10,7 +10,7 @@ cannot delay a renewal.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
@@ -28,7 +28,8 @@ from ringcron.slots import SLOT_COUNT
 from ringcron.store.answers import Completed, EndedRun, Head, Peek, Reaped, Renewed
 from ringcron.store.bounds import UNBOUNDED, Bounds
 from ringcron.store.claimed import Claimed, Undecodable, decode_claimed
-from ringcron.store.connection import Connection, Link, transact
+from ringcron.store.connection import Connection, transact
+from ringcron.store.link import Link
 from ringcron_sql import query
 
 WHOLE_RING: Final = Arc(lo=0, hi=SLOT_COUNT - 1)
@@ -48,14 +49,16 @@ class WorkerStore:
         database_clock: DatabaseClock,
         lease_seconds: float,
         statement_seconds: float,
+        on_bell: Callable[[str], object] | None = None,
     ) -> None:
-        """`statement_seconds`: client-side limit on one statement; renewals get an eighth of the lease."""
+        """`statement_seconds`: client-side limit on one statement; renewals get an eighth of the lease. `on_bell` is
+        given each message of the bell; None: there is none to be heard."""
         self._worker_id = worker_id
         self._clock = clock
         self._database_clock = database_clock
         self._lease_seconds = lease_seconds
         self.main = Link(url, application_name=worker_id, seconds=statement_seconds)
-        self.renewals = Link(url, application_name=f"{worker_id}/renew", seconds=lease_seconds / 8)
+        self.renewals = Link(url, application_name=f"{worker_id}/renew", seconds=lease_seconds / 8, on_bell=on_bell)
 
     async def close(self) -> None:
         """Close both connections."""
@@ -188,6 +191,10 @@ class WorkerStore:
         if rows:
             self._database_clock.observe(rows[-1][3], self._clock.elapsed())
         return Renewed(held={(row[0], row[1]): row[2] for row in rows})
+
+    async def keep_listening(self) -> None:
+        """Prove the renewing connection, and open it where it is gone: it hears the bell also while nothing is held."""
+        await self._execute(self.renewals, "look", {}, repeatable=False)
 
     async def complete_runs(self, ended: Sequence[EndedRun]) -> Completed:
         """Write completions, at most one statement's worth. Raises StoreUnavailable while the database is away."""

@@ -1,0 +1,110 @@
+"""A pool of connections: what the API and the coordinator have."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import psycopg
+import psycopg_pool
+
+from ringcron.store.connection import CONNECT_SECONDS, Connection, limited
+from ringcron.store.connection import configure as configure_connection
+
+
+class Pool:
+    """A psycopg pool that comes back within a second of the database.
+
+    psycopg_pool's own back-off after an outage doubles to tens of seconds, and its `check=` makes a serial caller wait
+    30 s; so: no check on the way out, `check()` after a lost connection, and a new pool where the server answers a
+    plain connect while the pool stays empty.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        application_name: str,
+        max_size: int,
+        seconds: float | None = None,
+        options: str | None = None,
+    ) -> None:
+        """`max_size` connections at most. `seconds`: client-side limit on one use. `options`: `-c name=value …`."""
+        self._url = url
+        self._application_name = application_name
+        self._max_size = max_size
+        self._seconds = seconds
+        self._options: dict[str, str] = {} if options is None else {"options": options}
+        self._pool: psycopg_pool.AsyncConnectionPool[Connection] | None = None
+        self._recovering = asyncio.Lock()
+        self._in_use = 0
+
+    async def _make(self) -> psycopg_pool.AsyncConnectionPool[Connection]:
+        async def configure(connection: Connection) -> None:
+            configure_connection(connection)
+
+        pool = psycopg_pool.AsyncConnectionPool(
+            self._url,
+            min_size=1,
+            max_size=self._max_size,
+            timeout=CONNECT_SECONDS,
+            reconnect_timeout=CONNECT_SECONDS,
+            open=False,
+            configure=configure,
+            kwargs={
+                "autocommit": True,
+                "application_name": self._application_name,
+                "connect_timeout": int(CONNECT_SECONDS),
+                **self._options,
+            },
+        )
+        await pool.open(wait=False)
+        return pool
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncIterator[Connection]:
+        pool, connection = await self._take()
+        self._in_use += 1
+        try:
+            async with connection, limited(connection, self._seconds):
+                yield connection
+        finally:
+            self._in_use -= 1
+            await pool.putconn(connection)
+
+    async def _take(self) -> tuple[psycopg_pool.AsyncConnectionPool[Connection], Connection]:
+        """A connection and the pool to give it back to."""
+        while True:
+            if self._pool is None:
+                async with self._recovering:
+                    if self._pool is None:
+                        self._pool = await self._make()
+            pool = self._pool
+            try:
+                return pool, await pool.getconn()
+            except psycopg_pool.PoolClosed as error:
+                if pool is self._pool:
+                    raise psycopg.OperationalError(str(error)) from error
+                # else it was replaced while this caller stood in its queue
+            except psycopg_pool.PoolTimeout as error:
+                raise psycopg.OperationalError(str(error)) from error
+
+    async def recover(self) -> None:
+        if self._recovering.locked():  # somebody is at it; the work itself will wait for a connection
+            return
+        async with self._recovering:
+            probe = await psycopg.AsyncConnection.connect(self._url, connect_timeout=int(CONNECT_SECONDS))
+            await probe.close()
+            if self._in_use > 0 and self._pool is not None:
+                await self._pool.check()  # others are served, or stand in their turn: the pool is not stuck
+                return
+            old, self._pool = self._pool, await self._make()
+            if old is not None:
+                await old.close(timeout=0)
+
+    async def close(self) -> None:
+        """Close every connection."""
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            await pool.close(timeout=1)

@@ -1,0 +1,2 @@
+-- Hear the bell on this connection.
+listen ringcron_bell

@@ -22,7 +22,7 @@ import hypothesis
 import pytest
 from kazoo.exceptions import NotEmptyError
 
-from tests.support.backends import Choice, choose, docker_answers
+from tests.support.backends import Backend, Choice, choose, docker_answers
 from tests.support.programs import Programs
 from tests.support.servers import (
     Databases,
@@ -45,7 +45,9 @@ _CHOICE = pytest.StashKey[Choice]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.stash[_CHOICE] = choose(os.environ, docker_answers)
+    choice = config.stash[_CHOICE] = choose(os.environ, docker_answers)
+    if Backend.DOCKER in (choice.postgres, choice.zookeeper):
+        config.addinivalue_line("filterwarnings", "ignore:unclosed:ResourceWarning")  # docker-py leaves sockets open
 
 
 def pytest_report_header(config: pytest.Config) -> str:

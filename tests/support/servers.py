@@ -22,6 +22,7 @@ from ringcron.local.postgres import PostgresServer, remove
 from ringcron.local.postgres_binaries import find_postgres
 from ringcron.local.zookeeper import ZooKeeperServer
 from tests.support.backends import Backend, Choice
+from tests.support.containers import postgres_in_docker, zookeeper_in_docker
 
 
 def with_database(url: str, name: str) -> str:
@@ -109,10 +110,8 @@ def session_postgres(choice: Choice) -> Iterator[str]:
         assert choice.postgres_url is not None
         yield choice.postgres_url
     elif choice.postgres is Backend.DOCKER:
-        from testcontainers.postgres import PostgresContainer
-
-        with PostgresContainer(f"postgres:{choice.postgres_major or 18}", driver=None) as container:
-            yield container.get_connection_url()
+        with postgres_in_docker(choice.postgres_major or 18) as url:
+            yield url
     else:
         with scratch_folder() as folder:
             server = PostgresServer(folder / "postgres", durable=False, binaries=find_postgres(choice.postgres_major))
@@ -130,14 +129,8 @@ def session_zookeeper(choice: Choice) -> Iterator[str]:
         assert choice.zookeeper_hosts is not None
         yield choice.zookeeper_hosts
     elif choice.zookeeper is Backend.DOCKER:
-        from testcontainers.core.container import DockerContainer
-        from testcontainers.core.waiting_utils import wait_for_logs
-
-        container = DockerContainer("zookeeper:3.9").with_exposed_ports(2181)
-        container.with_env("ZOO_TICK_TIME", "500").with_env("ZOO_MAX_CLIENT_CNXNS", "0")
-        with container:
-            wait_for_logs(container, "Started AdminServer", timeout=60)
-            yield f"{container.get_container_host_ip()}:{container.get_exposed_port(2181)}"
+        with zookeeper_in_docker() as hosts:
+            yield hosts
     else:
         with scratch_folder() as folder:
             server = ZooKeeperServer(folder / "zookeeper", durable=False)

@@ -29,6 +29,8 @@ from ringcron.local.zookeeper import ZooKeeperServer
 from ringcron_sql.migrate import migrate
 
 SERVING_SECONDS: Final = 60.0
+SERVING_SECONDS_A_WORKER: Final = 2.0
+"""A small machine takes so long to start one more process beside the others."""
 LOOK_SECONDS: Final = 0.1
 SERVERS, COORDINATORS, WORKERS, API = range(4)
 
@@ -88,6 +90,7 @@ class Up:
         self._folder = folder
         self._clock = SystemClock()
         self._supervisor = Supervisor(self._clock, say=say, changed=self._write_up_file)
+        self._serving_seconds = SERVING_SECONDS + SERVING_SECONDS_A_WORKER * options.workers
         self._addresses: Addresses | None = None
 
     async def run(self) -> int:
@@ -143,7 +146,7 @@ class Up:
             await self._supervisor.start(programs.coordinator(f"coordinator-{number}", COORDINATORS))
         for number in range(1, options.workers + 1):
             await self._supervisor.start(programs.worker(f"worker-{number}", WORKERS))
-        await self._supervisor.start(programs.api("api", API, port, rest))
+        await self._supervisor.start(programs.api("api", API, port, rest), seconds=self._serving_seconds)
         await self._until_serving(rest, assigned=zookeeper != "none")
         if options.sample:
             await asyncio.to_thread(samples.put_in, rest, self._clock.wall())
@@ -190,12 +193,12 @@ class Up:
 
     async def _until_serving(self, rest: Rest, *, assigned: bool) -> None:
         """Wait until all workers have reported themselves and own the whole ring."""
-        deadline = self._clock.elapsed() + SERVING_SECONDS
+        deadline = self._clock.elapsed() + self._serving_seconds
         while not await asyncio.to_thread(_serving, rest, workers=self._options.workers, assigned=assigned):
             self._supervisor.check()
             if self._clock.elapsed() > deadline:
                 raise LocalServerError(
-                    f"after {SERVING_SECONDS:.0f} s the workers do not own the whole ring yet; see {self._folder.logs}"
+                    f"after {self._serving_seconds:.0f} s the workers do not own the whole ring yet; see {self._folder.logs}"
                 )
             await asyncio.sleep(LOOK_SECONDS)
 

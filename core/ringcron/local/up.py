@@ -198,7 +198,8 @@ class Up:
             self._supervisor.check()
             if self._clock.elapsed() > deadline:
                 raise LocalServerError(
-                    f"after {self._serving_seconds:.0f} s the workers do not own the whole ring yet; see {self._folder.logs}"
+                    f"after {self._serving_seconds:.0f} s the workers do not own the whole ring yet; "
+                    f"see {self._folder.logs}"
                 )
             await asyncio.sleep(LOOK_SECONDS)
 

@@ -28,7 +28,7 @@ FAST: dict[str, Any] = {
 }
 
 
-def settings_for(hosts: str, database_url: str, **others: Any) -> CoordinatorSettings:
+def settings_for(hosts: str | None, database_url: str, **others: Any) -> CoordinatorSettings:
     return CoordinatorSettings(database_url=database_url, zookeeper=hosts, **({"name": "c"} | FAST | others))
 
 

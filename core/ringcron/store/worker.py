@@ -33,6 +33,7 @@ from ringcron.store.link import Link
 from ringcron_sql import query
 
 WHOLE_RING: Final = Arc(lo=0, hi=SLOT_COUNT - 1)
+READ_AT_ONCE: Final = 100
 _VALUE_FAULTS: Final = frozenset({"22", "23", "54"})
 _log = structlog.get_logger(__name__)
 
@@ -141,18 +142,23 @@ class WorkerStore:
         )
 
     async def read_claimed(self, claims: Sequence[Claim]) -> list[Claimed | Undecodable]:
-        """The definitions of claimed rows; each row is decoded by itself. A row whose lease is gone is left out."""
-        if not claims:
-            return []
-        by_token = {(claim.id, claim.lease_generation): claim for claim in claims}
-        parameters = {
-            "ids": [claim.id for claim in claims],
-            "next_run_ats": [claim.next_run_at for claim in claims],
-            "owner": self._worker_id,
-            **_span(claims),
-        }
-        rows = await self._main("read_claimed", parameters, repeatable=True)
-        return [decode_claimed(by_token[row[0], row[1]], row) for row in rows if (row[0], row[1]) in by_token]
+        """The definitions of claimed rows; each row is decoded by itself. A row whose lease is gone is left out.
+
+        In portions: a batch of the largest payloads must not outlast the limit on one statement.
+        """
+        decoded: list[Claimed | Undecodable] = []
+        for start in range(0, len(claims), READ_AT_ONCE):
+            portion = claims[start : start + READ_AT_ONCE]
+            by_token = {(claim.id, claim.lease_generation): claim for claim in portion}
+            parameters = {
+                "ids": [claim.id for claim in portion],
+                "next_run_ats": [claim.next_run_at for claim in portion],
+                "owner": self._worker_id,
+                **_span(portion),
+            }
+            rows = await self._main("read_claimed", parameters, repeatable=True)
+            decoded += [decode_claimed(by_token[row[0], row[1]], row) for row in rows if (row[0], row[1]) in by_token]
+        return decoded
 
     async def settle_claims(self, settlements: Sequence[tuple[Claim, Settlement]]) -> set[UUID]:
         """Write settlements down; returns the ids whose fence let it pass."""

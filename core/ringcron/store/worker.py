@@ -1,8 +1,7 @@
 """What a worker asks of PostgreSQL: claim, peek, settle, renew, complete, reap, hand back.
 
-Invariant: every write of a run carries the fence (id, state claimed, generation, owner), and `_refuse` is the one place
-that turns a row which did not come back into LeaseLost. After an unknown commit nothing is assumed: a completion is
-looked up in `runs`, a claim is handed back.
+Invariant: every write of a run carries the fence (id, state claimed, generation, owner). After an unknown commit nothing
+is assumed: a completion is looked up in `runs` (ringcron.store.completing), a claim is handed back.
 
 Two connections a worker at most: `main` for everything, `renewals` for the lease keeper alone, so that a slow claim
 cannot delay a renewal.
@@ -11,23 +10,22 @@ cannot delay a renewal.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-import orjson
 import psycopg
 import structlog
 
-from ringcron import metrics
 from ringcron.clock import Clock, DatabaseClock
-from ringcron.errors import LeaseLost, StatementRefused, StoreUnavailable
+from ringcron.errors import StatementRefused, StoreUnavailable
 from ringcron.lifecycle import Settlement
-from ringcron.models import Arc, Cause, Claim, Skip, WorkerReport
+from ringcron.models import Arc, Cause, Claim, WorkerReport
 from ringcron.slots import SLOT_COUNT
 from ringcron.store.answers import Completed, EndedRun, Head, Peek, Reaped, Renewed
 from ringcron.store.bounds import UNBOUNDED, Bounds
 from ringcron.store.claimed import Claimed, Undecodable, decode_claimed
+from ringcron.store.completing import complete_runs, json_text, skip_fields, span_of
 from ringcron.store.connection import Connection, transact
 from ringcron.store.link import Link
 from ringcron_sql import query
@@ -154,7 +152,7 @@ class WorkerStore:
                 "ids": [claim.id for claim in portion],
                 "next_run_ats": [claim.next_run_at for claim in portion],
                 "owner": self._worker_id,
-                **_span(portion),
+                **span_of(portion),
             }
             rows = await self._main("read_claimed", parameters, repeatable=True)
             decoded += [decode_claimed(by_token[row[0], row[1]], row) for row in rows if (row[0], row[1]) in by_token]
@@ -174,11 +172,11 @@ class WorkerStore:
                 "scheduled_for": settlement.scheduled_for,
                 "cause": settlement.cause,
                 "kept": list(settlement.kept) or None,
-                **_skip_fields(settlement.skip),
+                **skip_fields(settlement.skip),
             }
             for claim, settlement in settlements
         ]
-        parameters = {"rows": _json(rows), "owner": self._worker_id, **_span([claim for claim, _ in settlements])}
+        parameters = {"rows": json_text(rows), "owner": self._worker_id, **span_of([claim for claim, _ in settlements])}
         settled = await self._main("settle_claims", parameters, repeatable=True)
         return {row[0] for row in settled}
 
@@ -191,7 +189,7 @@ class WorkerStore:
             "generations": [claim.lease_generation for claim in ordered],
             "owner": self._worker_id,
             "lease": self._lease_seconds,
-            **_span(ordered),
+            **span_of(ordered),
         }
         rows = await self._execute(self.renewals, "renew_leases", parameters, repeatable=False)
         if rows:
@@ -203,86 +201,9 @@ class WorkerStore:
         await self._execute(self.renewals, "look", {}, repeatable=False)
 
     async def complete_runs(self, ended: Sequence[EndedRun]) -> Completed:
-        """Write completions, at most one statement's worth. Raises StoreUnavailable while the database is away."""
-        ordered = sorted(ended, key=lambda run: run.claim.id)
-        rows = await self._complete(ordered)
-        answered = {(row[0], row[1]): bool(row[2]) for row in rows}
-        missing = [run for run in ordered if _token(run) not in answered]
-        landed, refused = await self._refuse(missing, "complete")
-        return Completed(
-            written=tuple(run for run in ordered if answered.get(_token(run)) or _token(run) in landed),
-            moved=tuple(run for run in ordered if answered.get(_token(run)) is False),
-            refused=tuple(refused),
-        )
-
-    async def _complete(self, ordered: Sequence[EndedRun]) -> list[tuple[Any, ...]]:
-        now = self._clock.elapsed()
-        rows = [
-            {
-                "id": run.claim.id,
-                "next_run_at": run.claim.next_run_at,
-                "lease_generation": run.claim.lease_generation,
-                "revision": run.revision,
-                "outcome": run.outcome,
-                "error": run.error,
-                "result": None if run.result is None else orjson.Fragment(run.result),
-                "started_ago": now - run.started_at,
-                "finished_ago": now - run.finished_at,
-                "state": run.completion.state,
-                "following": run.completion.next_run_at,
-                "delay": run.completion.delay_seconds,
-                "scheduled_for": run.completion.scheduled_for,
-                "cause": run.completion.cause,
-                "attempt": run.completion.attempt,
-                "decided_until": run.completion.decided_until,
-                "kept": list(run.completion.kept) or None,
-                "dead_reason": run.completion.dead_reason,
-                "give_back": run.completion.give_back,
-                "patched": run.completion.patched,
-                "after_current": run.completion.after_current,
-                **_skip_fields(run.completion.skip),
-            }
-            for run in ordered
-        ]
-        parameters = {"rows": _json(rows), "owner": self._worker_id, **_span([run.claim for run in ordered])}
-        return await self._main("complete_runs", parameters, repeatable=True)
-
-    async def _refuse(
-        self, missing: Sequence[EndedRun], operation: str
-    ) -> tuple[set[tuple[UUID, int]], list[tuple[EndedRun, LeaseLost]]]:
-        """The one place that decides what a row which did not come back means: landed before, or LeaseLost."""
-        if not missing:
-            return set(), []
-        parameters = {
-            "ids": [run.claim.id for run in missing],
-            "generations": [run.claim.lease_generation for run in missing],
-            "owner": self._worker_id,
-            "claimed_from": min(run.claim.claimed_at for run in missing) - timedelta(seconds=1),
-        }
-        rows = await self._main("find_landed", parameters, repeatable=True)
-        landed = {(row[0], row[1]) for row in rows if row[2]}
-        current = {row[0]: row[3] for row in rows}
-        refused = []
-        for run in missing:
-            if _token(run) in landed:
-                continue
-            error = LeaseLost(
-                run.claim.id,
-                held_generation=run.claim.lease_generation,
-                current_generation=current.get(run.claim.id),
-                operation=operation,
-            )
-            metrics.STALE_WRITES.labels(operation).inc()
-            _log.warning(
-                "write refused: the lease is gone",
-                operation=operation,
-                job=str(run.claim.id),
-                held_generation=error.held_generation,
-                current_generation=error.current_generation,
-                outcome=run.outcome.value,
-            )
-            refused.append((run, error))
-        return landed, refused
+        """Write completions, at most one statement's worth. Raises StoreUnavailable while the database is away, and
+        StatementRefused where a value in them cannot be stored."""
+        return await complete_runs(self._main, ended, owner=self._worker_id, now=self._clock.elapsed())
 
     async def release_unknown_claims(self, known: Sequence[Claim]) -> list[UUID]:
         """Hand back every claim of this worker that is not among `known`; returns the ids."""
@@ -322,7 +243,7 @@ class WorkerStore:
             "tzdata": report.tzdata,
             "epoch": report.epoch,
             "draining": report.draining,
-            "slices": _json(slices),
+            "slices": json_text(slices),
         }
         await self._main("report_worker", parameters, repeatable=True)
 
@@ -350,22 +271,3 @@ class WorkerStore:
             if (error.sqlstate or "")[:2] in _VALUE_FAULTS:
                 raise StatementRefused(str(error)) from error
             raise StoreUnavailable(f"{name}: {type(error).__name__}: {error}") from error
-
-
-def _token(run: EndedRun) -> tuple[UUID, int]:
-    return run.claim.id, run.claim.lease_generation
-
-
-def _span(claims: Sequence[Claim]) -> dict[str, datetime]:
-    instants = [claim.next_run_at for claim in claims]
-    return {"first_at": min(instants), "last_at": max(instants)}
-
-
-def _json(rows: Any) -> str:
-    return orjson.dumps(rows, option=orjson.OPT_UTC_Z).decode()
-
-
-def _skip_fields(skip: Skip | None) -> dict[str, Any]:
-    if skip is None:
-        return {}
-    return {"skip_first": skip.first, "skip_last": skip.last, "skip_count": skip.count, "skip_reason": skip.reason}

@@ -1,7 +1,7 @@
 """What a worker asks of PostgreSQL: claim, peek, settle, renew, complete, reap, hand back.
 
-Invariant: every write of a run carries the fence (id, state claimed, generation, owner). After an unknown commit nothing
-is assumed: a completion is looked up in `runs` (ringcron.store.completing), a claim is handed back.
+Invariant: every write of a run carries the fence (id, state claimed, generation, owner). After an unknown commit
+nothing is assumed: a completion is looked up in `runs` (ringcron.store.completing), a claim is handed back.
 
 Two connections a worker at most: `main` for everything, `renewals` for the lease keeper alone, so that a slow claim
 cannot delay a renewal.

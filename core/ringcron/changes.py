@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from ringcron.errors import JobAlreadyClaimed, ScheduleError, WrongState
-from ringcron.lifecycle import jitter_of
+from ringcron.going import jitter_of
 from ringcron.models import PARKED, Cause, Definition, Job, JobState, Skip, SkipReason
 from ringcron.schedule import Schedule, parse_schedule
 

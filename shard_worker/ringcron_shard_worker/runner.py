@@ -16,8 +16,9 @@ import structlog
 from ringcron import metrics
 from ringcron.clock import Clock, DatabaseClock
 from ringcron.errors import ScheduleError, StatementRefused, StoreUnavailable
-from ringcron.lifecycle import Completion, Settlement, after_run, next_cancelling_tick, settle
+from ringcron.lifecycle import Completion, after_run
 from ringcron.models import Claim, JobState, RunOutcome
+from ringcron.policies import Settlement, next_cancelling_tick, settle
 from ringcron.store.answers import EndedRun
 from ringcron.store.claimed import Claimed, Undecodable
 from ringcron.store.worker import WorkerStore

@@ -12,8 +12,9 @@ import pytest
 
 from ringcron.clock import DatabaseClock, SystemClock
 from ringcron.errors import StatementRefused
-from ringcron.lifecycle import after_run, settle
+from ringcron.lifecycle import after_run
 from ringcron.models import Arc, Claim, RunOutcome
+from ringcron.policies import settle
 from ringcron.store.answers import EndedRun
 from ringcron.store.bounds import UNBOUNDED, near
 from ringcron.store.claimed import Claimed, Undecodable

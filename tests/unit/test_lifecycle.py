@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ringcron.errors import ScheduleError
-from ringcron.lifecycle import Going, after_run, backoff_seconds, jitter_of, settle
+from ringcron.going import Going, jitter_of
+from ringcron.lifecycle import after_run, backoff_seconds
 from ringcron.models import (
     Catchup,
     Cause,
@@ -25,6 +26,7 @@ from ringcron.models import (
     Skip,
     SkipReason,
 )
+from ringcron.policies import settle
 from ringcron.schedule import parse_schedule
 
 T0 = datetime(2026, 12, 1, 9, 0, tzinfo=UTC)

@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from ringcron.errors import ScheduleError
-from ringcron.lifecycle import Going
+from ringcron.going import Going
 from ringcron.models import Catchup, Claim, Definition, OnExhausted, Overlap, RetryPolicy
 from ringcron.schedule import parse_schedule
 

@@ -19,8 +19,8 @@ import structlog
 
 from ringcron.clock import Clock, DatabaseClock
 from ringcron.errors import StatementRefused, StoreUnavailable
-from ringcron.lifecycle import Settlement
 from ringcron.models import Arc, Cause, Claim, WorkerReport
+from ringcron.policies import Settlement
 from ringcron.slots import SLOT_COUNT
 from ringcron.store.answers import Completed, EndedRun, Head, Peek, Reaped, Renewed
 from ringcron.store.bounds import UNBOUNDED, Bounds

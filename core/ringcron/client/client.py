@@ -1,0 +1,250 @@
+"""The client: one method for each call of the API.
+
+Invariants: values are typed and frozen, instants aware, durations timedeltas. A call that makes something (create,
+trigger, redrive) carries an Idempotency-Key, so that its tries make it once; give your own where a later call must be
+the same one. Every method raises ApiError and Unreachable (`ringcron.client.errors`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any, Final, Literal, Self, TypeVar, Unpack
+
+from pydantic import ValidationError
+
+from ringcron.client.errors import Misdirected
+from ringcron.client.history import Run, Skip
+from ringcron.client.jobs import BatchResult, CreatedJob, Explanation, Job, JobChanges, NewJob, Redriven
+from ringcron.client.pages import Listing, Page
+from ringcron.client.parameters import fresh_key, id_in_path, merge_patch_of, query_of
+from ringcron.client.pool import Shards, Worker
+from ringcron.client.schedules import Cron, Every, Preview
+from ringcron.client.transport import Answer, Request, Transport
+from ringcron.client.values import document_of, read
+from ringcron.clock import Clock, SystemClock
+from ringcron.models import JobState
+
+V = TypeVar("V")
+
+DEFAULT_TIMEOUT: Final = timedelta(seconds=30)
+
+
+class Client:
+    """A ringcron API.
+
+    `timeout` bounds a call with all its tries; `tries` bounds their number (None: as many as fit). What may succeed
+    later is tried again by itself: no connection, 429, 503.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        api_key: str | None = None,
+        *,
+        timeout: timedelta = DEFAULT_TIMEOUT,
+        tries: int | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        """Opens no connection yet. Raises ConfigError where the address or the key cannot be one."""
+        self._transport = Transport(base_url, api_key, timeout=timeout, tries=tries, clock=clock or SystemClock())
+
+    def __repr__(self) -> str:
+        return f"Client({self._transport.url!r})"
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._transport.close()
+
+    async def create_job(self, job: NewJob, *, dry_run: bool = False, idempotency_key: str | None = None) -> CreatedJob:
+        """Create a job. With `dry_run` nothing is stored: the answer says what would be."""
+        answer = await self._call(
+            "POST",
+            "/jobs",
+            query={"dryRun": "true"} if dry_run else {},
+            body=document_of(job),
+            idempotency_key=idempotency_key or fresh_key(),
+        )
+        return replace(self._read(CreatedJob, answer.body), created=answer.status == 201)
+
+    async def create_jobs(
+        self, jobs: Iterable[NewJob], *, atomic: bool = False, idempotency_key: str | None = None
+    ) -> list[BatchResult]:
+        """Create up to 10,000 jobs in one call. What became of each, in their order.
+
+        A job that is refused leaves the others alone; with `atomic` one such job is an ApiError and nothing is stored.
+        """
+        answer = await self._call(
+            "POST",
+            "/jobs/batch",
+            query={"atomic": "true"} if atomic else {},
+            body={"jobs": [document_of(job) for job in jobs]},
+            idempotency_key=idempotency_key or fresh_key(),
+            slow=True,
+        )
+        return [self._read(BatchResult, result) for result in answer.body["results"]]
+
+    async def get_job(self, job_id: str) -> Job:
+        """The job; one that has ended too, until it leaves with retention."""
+        return self._read(Job, (await self._call("GET", f"/jobs/{id_in_path(job_id)}")).body)
+
+    def list_jobs(
+        self,
+        *,
+        state: JobState | None = None,
+        tag: str | None = None,
+        handler: str | None = None,
+        name: str | None = None,
+        due_before: datetime | None = None,
+        due_after: datetime | None = None,
+        order: Literal["job_id", "next_run_at"] = "job_id",
+        include_payload: bool = False,
+        page_size: int | None = None,
+        cursor: str | None = None,
+    ) -> Listing[Job]:
+        """The jobs that fit, newest first; each once, whatever is written meanwhile.
+
+        By `next_run_at`: soonest first, a moving view.
+        """
+        query = query_of(
+            state=state,
+            tag=tag,
+            handler=handler,
+            name=name,
+            dueBefore=due_before,
+            dueAfter=due_after,
+            order="nextRunAt" if order == "next_run_at" else None,
+            include="payload" if include_payload else None,
+            limit=page_size,
+        )
+        return self._documents(Job, "/jobs", query, cursor)
+
+    def runs(self, job_id: str, *, page_size: int | None = None, cursor: str | None = None) -> Listing[Run]:
+        """The runs of a job, newest first, the one in progress before all."""
+        return self._arrays(Run, f"/jobs/{id_in_path(job_id)}/runs", query_of(limit=page_size), cursor)
+
+    def skips(self, job_id: str, *, page_size: int | None = None, cursor: str | None = None) -> Listing[Skip]:
+        """The ticks of a job that were deliberately not run, newest first."""
+        return self._arrays(Skip, f"/jobs/{id_in_path(job_id)}/skips", query_of(limit=page_size), cursor)
+
+    async def cancel_job(self, job_id: str, *, after_current: bool = False) -> bool:
+        """Cancel a job. True: nothing will start any more. JobClaimed where a worker had claimed it.
+
+        With `after_current` a claimed job is cancelled when its run has ended; then the answer is False.
+        """
+        query = {"afterCurrent": "true"} if after_current else {}
+        return (await self._call("DELETE", f"/jobs/{id_in_path(job_id)}", query=query)).status == 204
+
+    async def patch_job(self, job_id: str, *, after_current: bool = False, **changes: Unpack[JobChanges]) -> Job:
+        """Change what is given; None sets the default, an object in `payload` is merged (RFC 7396).
+
+        A change of the schedule under a run is JobClaimed, or waits for the run with `after_current`.
+        """
+        return await self._patch(job_id, merge_patch_of(changes), after_current=after_current)
+
+    async def pause(self, job_id: str, reason: str | None = None) -> Job:
+        """Let the job rest. One that is claimed finishes its attempt first: then the job is still claimed."""
+        return await self._patch(job_id, {"paused": True, "pauseReason": reason})
+
+    async def resume(self, job_id: str) -> Job:
+        """End a pause, also one that waits for a run."""
+        return await self._patch(job_id, {"paused": False})
+
+    async def trigger(self, job_id: str, *, idempotency_key: str | None = None) -> Job:
+        """Run the job once, now, or after the run in progress."""
+        return await self._make(f"/jobs/{id_in_path(job_id)}/trigger", idempotency_key)
+
+    async def redrive(self, job_id: str, *, idempotency_key: str | None = None) -> Job:
+        """Run a dead job again, with all its attempts."""
+        return await self._make(f"/jobs/{id_in_path(job_id)}/redrive", idempotency_key)
+
+    async def redrive_all(
+        self,
+        *,
+        handler: str | None = None,
+        tag: str | None = None,
+        limit: int | None = None,
+        per_second: float | None = None,
+        idempotency_key: str | None = None,
+    ) -> Redriven:
+        """Redrive the dead jobs that fit, so many a second."""
+        query = query_of(handler=handler, tag=tag, limit=limit, perSecond=per_second)
+        answer = await self._call(
+            "POST", "/jobs/redrive", query=query, idempotency_key=idempotency_key or fresh_key(), slow=True
+        )
+        return self._read(Redriven, answer.body)
+
+    async def cancel_run(self, run_id: str) -> None:
+        """Ask the worker to end this attempt. RunFinished where it has ended."""
+        await self._call("POST", f"/runs/{id_in_path(run_id)}/cancel")
+
+    async def explain(self, job_id: str) -> Explanation:
+        """Why the job has not run yet."""
+        return self._read(Explanation, (await self._call("GET", f"/jobs/{id_in_path(job_id)}/explain")).body)
+
+    async def preview(
+        self, schedule: Cron | Every, *, after: datetime | None = None, count: int | None = None
+    ) -> Preview:
+        """The next ticks of a schedule, strictly after `after` (None: now). NeverFires where it has none."""
+        body: dict[str, Any] = {"schedule": document_of(schedule), **query_of(after=after)}
+        if count is not None:
+            body["count"] = count
+        return self._read(Preview, (await self._call("POST", "/schedules/preview", body=body)).body)
+
+    async def shards(self) -> Shards:
+        """Who owns which slots, and how late they are."""
+        return self._read(Shards, (await self._call("GET", "/shards")).body)
+
+    def workers(self, *, page_size: int | None = None, cursor: str | None = None) -> Listing[Worker]:
+        """The workers that reported within 15 seconds."""
+        return self._documents(Worker, "/workers", query_of(limit=page_size), cursor)
+
+    async def _patch(self, job_id: str, body: Mapping[str, Any], *, after_current: bool = False) -> Job:
+        query = {"afterCurrent": "true"} if after_current else {}
+        return self._read(Job, (await self._call("PATCH", f"/jobs/{id_in_path(job_id)}", query=query, body=body)).body)
+
+    async def _make(self, path: str, idempotency_key: str | None) -> Job:
+        return self._read(Job, (await self._call("POST", path, idempotency_key=idempotency_key or fresh_key())).body)
+
+    def _documents(self, kind: type[V], path: str, query: Mapping[str, str], cursor: str | None) -> Listing[V]:
+        """A list whose pages are {items, nextCursor}."""
+
+        async def fetch(after: str | None) -> Page[V]:
+            body = (await self._call("GET", path, query={**query, **query_of(cursor=after)})).body
+            return Page(items=self._read_all(kind, body["items"]), next_cursor=body["nextCursor"])
+
+        return Listing(fetch, cursor)
+
+    def _arrays(self, kind: type[V], path: str, query: Mapping[str, str], cursor: str | None) -> Listing[V]:
+        """A list whose pages are bare arrays. Of the next page's address only the cursor counts: so the API may stand
+        behind a proxy that changes paths, and no answer can send the API key elsewhere."""
+
+        async def fetch(after: str | None) -> Page[V]:
+            answer = await self._call("GET", path, query={**query, **query_of(cursor=after)})
+            following = None if answer.next_page is None else answer.next_page["cursor"]
+            return Page(items=self._read_all(kind, answer.body), next_cursor=following)
+
+        return Listing(fetch, cursor)
+
+    async def _call(self, method: str, path: str, **parts: Any) -> Answer:
+        return await self._transport.call(Request(method=method, path=path, **parts))
+
+    def _read_all(self, kind: type[V], documents: Sequence[Any]) -> tuple[V, ...]:
+        return tuple(self._read(kind, document) for document in documents)
+
+    def _read(self, kind: type[V], document: Any) -> V:
+        try:
+            return read(kind, document)
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            place = "/".join(map(str, first["loc"]))
+            raise Misdirected(
+                f"{self._transport.url} does not answer as ringcron does: /{place} of a {kind.__name__}: {first['msg']}"
+            ) from None

@@ -229,7 +229,8 @@ class TestOutages:
             await settles(fleet)
             await asyncio.to_thread(server.kill)
             await until(lambda: not any(worker.holding().proven for worker in fleet.workers))
-            await asyncio.sleep(6 * SESSION_SECONDS)  # the outage itself: the back-off must have had time to grow
+            stopped_at = asyncio.get_running_loop().time()  # long enough for a back-off to grow, if it did
+            await until(lambda: asyncio.get_running_loop().time() - stopped_at > 5 * SESSION_SECONDS, seconds=30)
             await asyncio.to_thread(server.start)
             with zookeeper_client(server.hosts) as client:
                 await until(lambda: len(client.get_children("/workers")) == 6, seconds=SESSION_SECONDS + 5)

@@ -7,7 +7,7 @@ the same one. Every method raises ApiError and Unreachable (`ringcron.client.err
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final, Literal, Self, TypeVar, Unpack
@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from ringcron.client.errors import Misdirected
 from ringcron.client.history import Run, Skip
-from ringcron.client.jobs import BatchResult, CreatedJob, Explanation, Job, JobChanges, NewJob, Redriven
+from ringcron.client.jobs import Batch, BatchResult, CreatedJob, Explanation, Job, JobChanges, NewJob, Redriven
 from ringcron.client.pages import Listing, Page
 from ringcron.client.parameters import fresh_key, id_in_path, merge_patch_of, query_of
 from ringcron.client.pool import Shards, Worker
@@ -76,7 +76,7 @@ class Client:
 
     async def create_jobs(
         self, jobs: Iterable[NewJob], *, atomic: bool = False, idempotency_key: str | None = None
-    ) -> list[BatchResult]:
+    ) -> tuple[BatchResult, ...]:
         """Create up to 10,000 jobs in one call. What became of each, in their order.
 
         A job that is refused leaves the others alone; with `atomic` one such job is an ApiError and nothing is stored.
@@ -89,7 +89,7 @@ class Client:
             idempotency_key=idempotency_key or fresh_key(),
             slow=True,
         )
-        return [self._read(BatchResult, result) for result in answer.body["results"]]
+        return self._read(Batch, answer.body).results
 
     async def get_job(self, job_id: str) -> Job:
         """The job; one that has ended too, until it leaves with retention."""
@@ -217,8 +217,8 @@ class Client:
         """A list whose pages are {items, nextCursor}."""
 
         async def fetch(after: str | None) -> Page[V]:
-            body = (await self._call("GET", path, query={**query, **query_of(cursor=after)})).body
-            return Page(items=self._read_all(kind, body["items"]), next_cursor=body["nextCursor"])
+            answer = await self._call("GET", path, query={**query, **query_of(cursor=after)})
+            return self._read(Page[kind], answer.body)  # type: ignore[valid-type]
 
         return Listing(fetch, cursor)
 
@@ -228,23 +228,20 @@ class Client:
 
         async def fetch(after: str | None) -> Page[V]:
             answer = await self._call("GET", path, query={**query, **query_of(cursor=after)})
-            following = None if answer.next_page is None else answer.next_page["cursor"]
-            return Page(items=self._read_all(kind, answer.body), next_cursor=following)
+            items = self._read(tuple[kind, ...], answer.body)  # type: ignore[valid-type]
+            return Page(items=items, next_cursor=answer.next_cursor)
 
         return Listing(fetch, cursor)
 
     async def _call(self, method: str, path: str, **parts: Any) -> Answer:
         return await self._transport.call(Request(method=method, path=path, **parts))
 
-    def _read_all(self, kind: type[V], documents: Sequence[Any]) -> tuple[V, ...]:
-        return tuple(self._read(kind, document) for document in documents)
-
     def _read(self, kind: type[V], document: Any) -> V:
         try:
             return read(kind, document)
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
-            place = "/".join(map(str, first["loc"]))
+            place = "".join(f"/{step}" for step in first["loc"]) or "its answer"
             raise Misdirected(
-                f"{self._transport.url} does not answer as ringcron does: /{place} of a {kind.__name__}: {first['msg']}"
+                f"{self._transport.url} does not answer as ringcron does: {place}: {first['msg']}"
             ) from None

@@ -187,7 +187,7 @@ _BY_STATUS: Final[Mapping[int, type[ApiError]]] = {
     503: Unavailable,
     504: Unavailable,
 }
-"""For what a proxy answers in the API's place."""
+"""For codes of a later version, and for what a proxy answers in the API's place."""
 
 
 def api_error(status: int, document: Any, *, retry_after_seconds: float | None = None) -> ApiError:
@@ -195,7 +195,7 @@ def api_error(status: int, document: Any, *, retry_after_seconds: float | None =
     problem: Mapping[str, Any]
     if isinstance(document, Mapping) and isinstance(document.get("code"), str) and "detail" in document:
         problem = {"status": status, **document}
-        kind = _BY_CODE.get(problem["code"], ApiError)
+        kind = _BY_CODE.get(problem["code"]) or _BY_STATUS.get(status, ApiError)
     else:
         phrase = HTTPStatus(status).phrase if status in set(HTTPStatus) else "an unknown status"
         problem = {"status": status, "code": f"http-{status}", "detail": f"the answer was {status} {phrase}"}

@@ -138,6 +138,13 @@ class BatchResult(Value):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Batch(Value):
+    """What became of each job of a batch, in the order in which they were given."""
+
+    results: tuple[BatchResult, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Redriven(Value):
     """How many dead jobs run again, and when the last of them is due; None where there were none."""
 

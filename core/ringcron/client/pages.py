@@ -12,11 +12,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from ringcron.client.values import Value
+
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Page(Generic[T]):
+class Page(Value, Generic[T]):
     """Some elements of a list. `next_cursor` None: there are no more."""
 
     items: tuple[T, ...]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import random
 import re
 from collections.abc import Callable, Mapping
@@ -18,7 +19,6 @@ from datetime import timedelta
 from typing import Any, Final
 
 import aiohttp
-import structlog
 from yarl import URL
 
 from ringcron import __version__
@@ -33,7 +33,7 @@ FIRST_PAUSE_SECONDS: Final = 0.1
 LONGEST_PAUSE_SECONDS: Final = 5.0
 _API_KEY: Final = re.compile(r"[!-~]+")
 
-_log = structlog.get_logger(__name__)
+_log = logging.getLogger(__name__)  # not structlog, which prints where the program that uses this has not configured it
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -50,11 +50,11 @@ class Request:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Answer:
-    """A success. `next_page`: the query of the header Link's rel="next"; None where there is none."""
+    """A success. `next_cursor`: of the page that the header Link calls the next; None where there is none."""
 
     status: int
     body: Any
-    next_page: Mapping[str, str] | None
+    next_cursor: str | None
 
 
 class Transport:
@@ -112,7 +112,7 @@ class Transport:
                 out_of_tries = self._tries is not None and tried >= self._tries
                 if not error.retriable or out_of_tries or self._clock.elapsed() + pause >= ends_at:
                     raise
-                _log.debug("the API is asked again", path=request.path, tried=tried, pause=pause, reason=str(error))
+                _log.debug("the API is asked again in %.3f s, after %d tries: %s", pause, tried, error)
             await asyncio.sleep(pause)
 
     async def _try(self, request: Request, body: bytes | None, seconds: float) -> Answer:
@@ -174,9 +174,8 @@ def _answer(response: aiohttp.ClientResponse, content: bytes) -> Answer:
     if not readable:
         raise Misdirected(f"{response.url.origin()} does not answer as ringcron does: its answer is no JSON")
     link = response.links.get("next")
-    return Answer(
-        status=response.status, body=document, next_page=None if link is None else dict(URL(str(link["url"])).query)
-    )
+    cursor = None if link is None else URL(str(link["url"])).query.get("cursor")
+    return Answer(status=response.status, body=document, next_cursor=cursor)
 
 
 def _retry_after(response: aiohttp.ClientResponse) -> float | None:

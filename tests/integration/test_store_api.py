@@ -18,9 +18,10 @@ from ringcron.errors import JobNotFound, StoreUnavailable
 from ringcron.models import Definition, JobState
 from ringcron.slots import new_job_id
 from ringcron.store.api import SESSION_OPTIONS, ApiStore
-from ringcron.store.connection import Connection, Pool
+from ringcron.store.connection import Connection
 from ringcron.store.creating import Created, NewJob, OnConflict, create
 from ringcron.store.listing import JobFilter
+from ringcron.store.pool import Pool
 from tests.support.jobs import add_job, database_now
 from tests.support.waiting import until
 
@@ -68,7 +69,7 @@ async def new_job(store: ApiStore, *, key: str | None = None, **members: Any) ->
     now = await store.now()
     definition = Definition(handler="log", payload={"a": 1}, run_at=now + timedelta(days=1), key=key, **members)
     due = now + timedelta(days=1)
-    return NewJob(id=new_job_id(now), definition=definition, created_at=now, scheduled_for=due, next_run_at=due)
+    return NewJob(id=new_job_id(now), definition=definition, created_at=now, scheduled_for=due)
 
 
 async def jobs_of(connection: psycopg.AsyncConnection[Any]) -> list[tuple[Any, ...]]:

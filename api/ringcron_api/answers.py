@@ -43,6 +43,9 @@ def job_answer(job: Job, *, with_payload: bool = True) -> dict[str, Any]:
         "timeout": None if definition.timeout_seconds is None else duration_text(definition.timeout_seconds),
         "overlap": definition.overlap.value,
         "catchup": definition.catchup.value,
+        "catchupWindow": duration_text(definition.catchup_window_seconds),
+        "jitter": duration_text(definition.jitter_seconds),
+        "onExhausted": definition.on_exhausted.value,
         "createdAt": format_instant(job.created_at),
         "updatedAt": format_instant(job.updated_at),
     }

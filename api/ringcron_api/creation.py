@@ -10,19 +10,16 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-import orjson
-
 from ringcron.errors import ScheduleError
-from ringcron.models import Catchup, Definition, Job, JobState, Overlap, RetryPolicy
-from ringcron.schedule import Schedule, parse_schedule, schedule_faults, tzdata_version
+from ringcron.going import jitter_of
+from ringcron.models import Job, JobState
+from ringcron.schedule import Schedule, parse_schedule
 from ringcron.slots import new_job_id
 from ringcron.store.creating import NewJob, OnConflict
+from ringcron_api.definitions import definition_of, read_schedule, refuse_large_payload
 from ringcron_api.faults import Fault, ValidationFailed
-from ringcron_api.problems import Problem
 from ringcron_api.schemas import JOB_NAMES, CreateJob, read
 
-PAYLOAD_LIMIT: Final = 256 * 1024
-"""Bytes of a payload as compact JSON."""
 SHOWN_RUNS: Final = 10
 
 
@@ -45,13 +42,11 @@ def read_creation(document: Any, held_back: list[Fault], now: datetime) -> Creat
         faults += _between_fields(document)
         given = document.get("schedule")
         if given is not None:
-            schedule, in_schedule = _read_schedule(given, now)
+            schedule, in_schedule = read_schedule(given, now)
             faults += in_schedule
     if held_back or faults or request is None:
         raise ValidationFailed([*held_back, *faults])
-    size = len(orjson.dumps(request.payload))
-    if size > PAYLOAD_LIMIT:
-        raise Problem("payload-too-large", f"/payload has {size} bytes as compact JSON; {PAYLOAD_LIMIT} are accepted")
+    refuse_large_payload(request.payload)
     return Creation(new=_new_job(request, schedule, now), on_conflict=OnConflict(request.on_conflict))
 
 
@@ -69,46 +64,14 @@ def _between_fields(document: dict[str, Any]) -> list[Fault]:
     return faults
 
 
-def _read_schedule(given: Any, now: datetime) -> tuple[Schedule | None, list[Fault]]:
-    if isinstance(given, dict) and isinstance(given.get("maxRuns"), float) and given["maxRuns"].is_integer():
-        given = {**given, "maxRuns": int(given["maxRuns"])}  # 5.0 is a whole number in JSON
-    try:
-        return parse_schedule(given, created_at=now), []
-    except ScheduleError:
-        faults = schedule_faults(given, created_at=now)
-    return None, [Fault(pointer=f"/schedule{fault.pointer}", code=fault.code, detail=str(fault)) for fault in faults]
-
-
 def _new_job(request: CreateJob, schedule: Schedule | None, now: datetime) -> NewJob:
     first = request.run_at if schedule is None else schedule.next_after(now)
     assert first is not None  # a schedule without a tick was refused
-    retry = request.retry
-    definition = Definition(
-        handler=request.handler,
-        payload=request.payload,
-        schedule=None if schedule is None else schedule.document,
-        run_at=request.run_at,
-        key=request.key,
-        name=request.name,
-        tags=tuple(request.tags),
-        retry=RetryPolicy(
-            max_attempts=retry.max_attempts,
-            min_backoff_seconds=retry.min_backoff.total_seconds(),
-            max_backoff_seconds=retry.max_backoff.total_seconds(),
-            multiplier=retry.multiplier,
-            max_lost=retry.max_lost,
-        ),
-        timeout_seconds=None if request.timeout is None else request.timeout.total_seconds(),
-        overlap=Overlap(request.overlap),
-        catchup=Catchup(request.catchup),
-        tzdata=None if schedule is None else tzdata_version(),
-    )
     return NewJob(
         id=new_job_id(now),
-        definition=definition,
+        definition=definition_of(request, schedule, key=request.key),
         created_at=now,
         scheduled_for=first,
-        next_run_at=max(first, now),
     )
 
 
@@ -121,6 +84,7 @@ def next_runs(job: Job, now: datetime) -> list[datetime]:
     try:
         schedule = parse_schedule(job.definition.schedule)
         left = SHOWN_RUNS if schedule.max_runs is None else max(0, schedule.max_runs - job.occurrences)
-        return schedule.upcoming(now, min(SHOWN_RUNS, left))
+        jitter = jitter_of(job.id.bytes, job.definition.jitter_seconds)
+        return [tick + jitter for tick in schedule.upcoming(now, min(SHOWN_RUNS, left))]
     except ScheduleError:
         return []

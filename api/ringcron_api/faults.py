@@ -101,7 +101,7 @@ def _fault_from(error: ErrorDetails, known: Names, place: Place) -> Fault:
     return Fault(pointer=pointer_to(path), code=code, detail=detail, place=place)
 
 
-_OWN_CODES: Final = frozenset({"type", "invalid", "out-of-range", "not-supported-yet"})
+_OWN_CODES: Final = frozenset({"type", "invalid", "out-of-range"})
 """Codes that our own validators raise as pydantic's error type."""
 
 

@@ -9,10 +9,9 @@ from typing import Annotated, Any, Final
 from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from ringcron.durations import format_duration, parse_duration
+from ringcron.durations import LONGEST, format_duration, parse_duration
 from ringcron.handlers import HANDLER_NAME
 from ringcron.instants import parse_instant
-from ringcron.models import Catchup, Overlap
 
 DURATION_PATTERN: Final = r"^P(\d+W|(\d+D)?(T(\d+H)?(\d+M)?(\d+([.,]\d{1,6})?S)?)?)$"
 KEY_LIMIT: Final = 512
@@ -21,6 +20,7 @@ TAG_LIMIT: Final = 128
 TAGS_LIMIT: Final = 64
 LONGEST_BACKOFF: Final = timedelta(days=30)
 LONGEST_TIMEOUT: Final = timedelta(days=365)
+LONGEST_JITTER: Final = timedelta(hours=24)
 MAX_PAGE: Final = 500
 DEFAULT_PAGE: Final = 100
 
@@ -72,10 +72,13 @@ def _duration_schema(least: timedelta, most: timedelta) -> WithJsonSchema:
 
 _NOTHING: Final = timedelta(0)
 _MILLISECOND: Final = timedelta(milliseconds=1)
+_SECOND: Final = timedelta(seconds=1)
 Backoff = Annotated[timedelta, _duration(_NOTHING, LONGEST_BACKOFF), _duration_schema(_NOTHING, LONGEST_BACKOFF)]
 Timeout = Annotated[
     timedelta, _duration(_MILLISECOND, LONGEST_TIMEOUT), _duration_schema(_MILLISECOND, LONGEST_TIMEOUT)
 ]
+Jitter = Annotated[timedelta, _duration(_NOTHING, LONGEST_JITTER), _duration_schema(_NOTHING, LONGEST_JITTER)]
+CatchupWindow = Annotated[timedelta, _duration(_SECOND, LONGEST), _duration_schema(_SECOND, LONGEST)]
 
 
 def _whole(value: Any) -> Any:
@@ -119,27 +122,6 @@ HandlerName = Annotated[
 Key = Annotated[str, Field(min_length=1, max_length=KEY_LIMIT)]
 Name = Annotated[str, Field(min_length=1, max_length=NAME_LIMIT)]
 Tag = Annotated[str, Field(min_length=1, max_length=TAG_LIMIT)]
-
-
-def _only(policy: type[Overlap] | type[Catchup], accepted: str) -> PlainValidator:
-    """Of a policy one value alone is accepted as yet."""
-
-    def check(value: Any) -> Any:
-        if value == accepted:
-            return value
-        if isinstance(value, str) and value in list(policy):
-            raise PydanticCustomError(
-                "not-supported-yet", "is not supported yet: only {accepted} is", {"accepted": accepted}
-            )
-        raise PydanticCustomError("invalid", "must be {accepted}", {"accepted": accepted})
-
-    return PlainValidator(check)
-
-
-OnlySkip = Annotated[str, _only(Overlap, Overlap.SKIP.value), WithJsonSchema({"type": "string", "enum": ["skip"]})]
-OnlyLatest = Annotated[
-    str, _only(Catchup, Catchup.LATEST.value), WithJsonSchema({"type": "string", "enum": ["latest"]})
-]
 
 
 def _distinct(tags: list[str]) -> list[str]:

@@ -19,12 +19,12 @@ from ringcron_api.fields import (
     DURATION_PATTERN,
     Attempts,
     Backoff,
+    CatchupWindow,
     HandlerName,
     Instant,
+    Jitter,
     Key,
     Name,
-    OnlyLatest,
-    OnlySkip,
     PageSize,
     Tag,
     Tags,
@@ -115,8 +115,8 @@ ScheduleDocument = Annotated[
 ]
 
 
-class CreateJob(Wire):
-    """A job: exactly one of `runAt` and `schedule`, and what is to be run."""
+class Settable(Wire):
+    """What a caller may say of a job, when it is created and later."""
 
     run_at: Instant | None = Field(
         default=None, description="Run once, at this instant. In the past: at once; `scheduledFor` keeps the instant."
@@ -133,6 +133,44 @@ class CreateJob(Wire):
         "integers beyond 64 bits.",
     )
     handler: HandlerName = "default"
+    name: Name | None = Field(default=None, description="For people and filters; need not be unique.")
+    tags: Tags = Field(default_factory=list, description="For filters; duplicates are dropped.")
+    retry: Retry = Field(default_factory=Retry)
+    timeout: Timeout | None = Field(
+        default=None, description="Of one attempt. None: it may run as long as its worker lives and renews the lease."
+    )
+    overlap: Literal["skip", "buffer_one", "buffer_all", "cancel_other"] = Field(
+        default="skip",
+        description="Ticks that pass while an occurrence is going, its retries included. `skip`: none is run. "
+        "`buffer_one`: the first is run afterwards. `buffer_all`: the first 100, in order. `cancel_other`: at the tick "
+        "the running attempt is cancelled, or the retry that waits is dropped, and the tick is run. "
+        "What is not run leaves a skip.",
+    )
+    catchup: Literal["latest", "all", "none"] = Field(
+        default="latest",
+        description="Missed ticks. `latest`: the newest is run. `all`: the newest 100, in order. `none`: the newest, "
+        "if it is not older than 60 seconds. What is not run leaves a skip.",
+    )
+    catchup_window: CatchupWindow = Field(
+        default=timedelta(days=365),
+        description="A tick of a schedule that is older than this is never caught up.",
+        json_schema_extra={"default": "P365D"},  # pydantic would write P1Y
+    )
+    jitter: Jitter = Field(
+        default=timedelta(0),
+        description="The job runs this much later at most: by one fixed offset in [0, jitter), a hash of its id. "
+        "`scheduledFor` stays the tick.",
+    )
+    on_exhausted: Literal["continue", "dead"] = Field(
+        default="continue",
+        description="A recurring job of which one occurrence has used up its attempts goes on with the next tick, or "
+        "is dead until a person redrives it. A one-off is always dead then.",
+    )
+
+
+class CreateJob(Settable):
+    """A job: exactly one of `runAt` and `schedule`, and what is to be run."""
+
     key: Key | None = Field(
         default=None,
         description="Unique business key. Held until the job is cancelled or its row leaves with retention, so that a "
@@ -142,18 +180,6 @@ class CreateJob(Wire):
         default="error",
         description="When the key belongs to a job already: `error`: 409 `key-exists`; `keep`: 200 with that job, "
         "unchanged; `replace`: 200, that job gets this whole definition and is due again, unless it is claimed (409).",
-    )
-    name: Name | None = Field(default=None, description="For people and filters; need not be unique.")
-    tags: Tags = Field(default_factory=list, description="For filters; duplicates are dropped.")
-    retry: Retry = Field(default_factory=Retry)
-    timeout: Timeout | None = Field(
-        default=None, description="Of one attempt. None: it may run as long as its worker lives and renews the lease."
-    )
-    overlap: OnlySkip = Field(
-        default="skip", description="Ticks that pass while an occurrence is going are skipped, and recorded."
-    )
-    catchup: OnlyLatest = Field(
-        default="latest", description="Of missed ticks the newest is run; the others are recorded as a skip."
     )
 
 

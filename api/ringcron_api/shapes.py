@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 from pydantic.alias_generators import to_camel
 from pydantic.json_schema import SkipJsonSchema
 
-from ringcron.models import Catchup, Cause, JobState, Overlap, RunOutcome, SkipReason
+from ringcron.models import Catchup, Cause, JobState, OnExhausted, Overlap, RunOutcome, SkipReason
 
 StoredSchedule = Annotated[
     dict[str, Any],
@@ -91,6 +91,9 @@ class JobShape(Shape):
     timeout: Duration | None
     overlap: Overlap
     catchup: Catchup
+    catchup_window: Duration
+    jitter: Duration
+    on_exhausted: OnExhausted
     created_at: Instant
     updated_at: Instant = Field(description="When a caller last changed the job; runs do not move it.")
 

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from ringcron.errors import JobAlreadyClaimed, ScheduleError, WrongState
-from ringcron.going import jitter_of
+from ringcron.going import first_run_at
 from ringcron.models import PARKED, Cause, Definition, Job, JobState, Skip, SkipReason
 from ringcron.schedule import Schedule, parse_schedule
 
@@ -78,7 +78,7 @@ def resume(job: Job, now: datetime) -> Change:
     schedule = _schedule(job)
     if schedule is None:
         instant = job.scheduled_for if job.attempt == 0 else now
-        return Change(job=_due(job, now, next_run_at=max(now, instant)))
+        return Change(job=_due(job, now, next_run_at=first_run_at(job.id, job.definition, instant, now)))
     skip = passed(job, schedule, now, SkipReason.PAUSED)
     if job.cause is not Cause.SCHEDULE or job.attempt > 0:
         return Change(job=_due(job, now, next_run_at=now, decided_until=now), skip=skip)
@@ -149,7 +149,8 @@ def patch(job: Job, definition: Definition, now: datetime, *, after_current: boo
     )
     if definition.schedule is None:
         assert definition.run_at is not None
-        job = dataclasses.replace(job, scheduled_for=definition.run_at, next_run_at=max(now, definition.run_at))
+        next_run_at = first_run_at(job.id, definition, definition.run_at, now)
+        job = dataclasses.replace(job, scheduled_for=definition.run_at, next_run_at=next_run_at)
     else:
         job = _at_next_tick(job, parse_schedule(definition.schedule), now, keep_state=True)
     if job.state in _PARKED_STATES:
@@ -218,7 +219,7 @@ def _at_next_tick(job: Job, schedule: Schedule, now: datetime, *, keep_state: bo
         now,
         state=job.state if keep_state else JobState.DUE,
         scheduled_for=following,
-        next_run_at=following + jitter_of(job.id.bytes, job.definition.jitter_seconds),
+        next_run_at=first_run_at(job.id, job.definition, following, now),
         decided_until=now,
     )
 

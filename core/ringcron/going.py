@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from hashlib import blake2b
 from typing import Any, Final, Protocol
+from uuid import UUID
 
 from ringcron.models import Claim, Definition, Skip, SkipReason
 
@@ -31,6 +32,11 @@ def jitter_of(job_id_bytes: bytes, window_seconds: float) -> timedelta:
         return timedelta(0)
     share = int.from_bytes(blake2b(job_id_bytes, digest_size=8, person=b"jitter").digest(), "big") / 2**64
     return timedelta(seconds=window_seconds * share)
+
+
+def first_run_at(job_id: UUID, definition: Definition, instant: datetime, now: datetime) -> datetime:
+    """When an occurrence that is named by `instant` is first due: its jitter later, or now where it has passed."""
+    return now if instant <= now else instant + jitter_of(job_id.bytes, definition.jitter_seconds)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

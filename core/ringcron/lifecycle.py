@@ -27,7 +27,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from ringcron.errors import ScheduleError
-from ringcron.going import Going
+from ringcron.going import Going, first_run_at
 from ringcron.models import Cause, Claim, Definition, JobState, OnExhausted, Overlap, RunOutcome, Skip, SkipReason
 from ringcron.policies import next_cancelling_tick, overlapped
 
@@ -147,7 +147,8 @@ def _next_occurrence(going: Going, outcome: RunOutcome, now: datetime) -> Comple
 def _after_one_off(going: Going, outcome: RunOutcome, now: datetime) -> Completion:
     claim, run_at = going.claim, going.definition.run_at
     if claim.cause is Cause.MANUAL and run_at is not None and run_at > claim.decided_until:
-        return _due(going, run_at, Cause.SCHEDULE, run_at, claim.decided_until, (), None)
+        next_run_at = first_run_at(claim.id, going.definition, run_at, now)
+        return _due(going, run_at, Cause.SCHEDULE, next_run_at, claim.decided_until, (), None)
     if going.triggered:
         return _due(going, now, Cause.MANUAL, now, now, (), None)
     return _ended(going, JobState.CANCELLED if outcome is RunOutcome.CANCELLED else JobState.DONE, now)
@@ -164,7 +165,8 @@ def _rescheduled(going: Going, outcome: RunOutcome, now: datetime) -> Completion
     patched = dataclasses.replace(going, kept=(), ticks=moves["ticks"])
     if moves["ticks"] is None:
         run_at: datetime = moves["run_at"]
-        completion = _due(patched, run_at, Cause.SCHEDULE, run_at, now, (), skip)
+        next_run_at = first_run_at(going.claim.id, going.definition, run_at, now)
+        completion = _due(patched, run_at, Cause.SCHEDULE, next_run_at, now, (), skip)
         return dataclasses.replace(completion, patched=True)
     claim = dataclasses.replace(going.claim, decided_until=now, cause=Cause.MANUAL)
     completion = _next_occurrence(dataclasses.replace(patched, claim=claim), outcome, now)

@@ -61,9 +61,9 @@ def settle(going: Going) -> Settlement | None:
         return None
     now = claim.decided_until
     newest = ticks.latest(claim.scheduled_for, now) or claim.scheduled_for
-    oldest_allowed = now - timedelta(seconds=going.definition.catchup_window_seconds)
+    oldest_allowed = now - going.jitter - timedelta(seconds=going.definition.catchup_window_seconds)
     if policy is Catchup.NONE:
-        oldest_allowed = max(oldest_allowed, now - NONE_TOLERANCE)
+        oldest_allowed = max(oldest_allowed, now - going.jitter - NONE_TOLERANCE)
     too_old = newest < oldest_allowed and claim.attempt == 1
     if newest == claim.scheduled_for and not too_old:
         return None

@@ -107,15 +107,20 @@ async def test_everything_at_once(api: ApiCaller, connection: psycopg.AsyncConne
         "tags": ["b", "a", "b"],
         "retry": {"maxAttempts": 7, "minBackoff": "PT0S", "maxBackoff": "P1D", "multiplier": 1.5, "maxLost": 1},
         "timeout": "PT1.5S",
-        "overlap": "skip",
-        "catchup": "latest",
+        "overlap": "cancel_other",
+        "catchup": "all",
+        "catchupWindow": "PT6H",
+        "jitter": "PT1M",
+        "onExhausted": "dead",
         "onConflict": "error",
     }
     created = await api.post("/jobs", body)
     assert created.status == 201
-    for name in ("runAt", "payload", "handler", "key", "name", "retry", "timeout", "overlap", "catchup"):
-        assert created[name] == body[name]
+    as_given = body.keys() - {"onConflict", "tags"}
+    assert {name: created[name] for name in as_given} == {name: body[name] for name in as_given}
     assert created["tags"] == ["b", "a"]
+    assert timedelta(0) <= at(created["nextRunAt"]) - at(FUTURE) < timedelta(minutes=1)
+    assert created["scheduledFor"] == FUTURE
     assert await count(connection, "job_tags") == 2
 
 
@@ -134,8 +139,8 @@ async def test_all_faults_at_once_and_nothing_is_stored(
         "tags": ["", 7],
         "retry": {"maxAttempts": 0, "minBackof": "PT1S"},
         "timeout": "P1M",
-        "overlap": "buffer_all",
-        "jitter": "PT5S",
+        "overlap": "queue",
+        "jitter": "PT25H",
     }
     refused = await api.post("/jobs", body)
     assert refused.status == 422
@@ -152,8 +157,8 @@ async def test_all_faults_at_once_and_nothing_is_stored(
         "/retry/maxAttempts": "out-of-range",
         "/retry/minBackof": "unknown-field",
         "/timeout": "invalid",
-        "/overlap": "not-supported-yet",
-        "/jitter": "unknown-field",
+        "/overlap": "invalid",
+        "/jitter": "out-of-range",
     }
     details = {fault["pointer"]: fault["detail"] for fault in refused["errors"]}
     assert "did you mean minBackoff?" in details["/retry/minBackof"]

@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
-from ringcron.models import Job, JobState
+from ringcron.going import jitter_of
+from ringcron.models import Catchup, Job, JobState, OnExhausted, Overlap
 from ringcron.slots import created_at_of
 from ringcron.store.creating import NewJob
-from ringcron_api.creation import PAYLOAD_LIMIT, next_runs, read_creation
+from ringcron_api.creation import next_runs, read_creation
+from ringcron_api.definitions import PAYLOAD_LIMIT
 from ringcron_api.faults import ValidationFailed
 from ringcron_api.problems import Problem
 from tests.support.values import job_of
@@ -41,6 +43,36 @@ def test_the_first_tick_is_strictly_later_than_now() -> None:
         {"schedule": {"every": "PT1H", "anchor": "2027-03-01T00:30:00Z", "startAt": "2027-03-02T00:30:00Z"}}
     )
     assert started.next_run_at == datetime(2027, 3, 2, 0, 30, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("when", [{"schedule": "0 12 * * *"}, {"runAt": "2027-03-02T12:00:00Z"}])
+def test_jitter_moves_the_run_and_not_its_name(when: dict[str, Any]) -> None:
+    new = new_job({**when, "jitter": "PT24H"})
+    assert new.scheduled_for == NOW + timedelta(days=1)
+    assert timedelta(0) < new.next_run_at - new.scheduled_for < timedelta(hours=24)
+    assert new.next_run_at == NOW + timedelta(days=1) + jitter_of(new.id.bytes, 86400)
+    other = job_of().id
+    assert new.next_run_at_as(other) == NOW + timedelta(days=1) + jitter_of(other.bytes, 86400)
+
+
+def test_what_is_due_already_is_not_put_off() -> None:
+    assert new_job({"runAt": "2027-03-01T11:59:59Z", "jitter": "PT24H"}).next_run_at == NOW
+
+
+def test_every_policy_is_taken_over() -> None:
+    definition = new_job(
+        {
+            "schedule": "0 12 * * *",
+            "overlap": "buffer_all",
+            "catchup": "none",
+            "catchupWindow": "PT6H",
+            "jitter": "PT1M",
+            "onExhausted": "dead",
+        }
+    ).definition
+    assert (definition.overlap, definition.catchup) == (Overlap.BUFFER_ALL, Catchup.NONE)
+    assert (definition.catchup_window_seconds, definition.jitter_seconds) == (6 * 3600, 60)
+    assert definition.on_exhausted is OnExhausted.DEAD
 
 
 def test_a_recurring_job_says_which_rules_chose_its_tick() -> None:
@@ -85,6 +117,9 @@ def test_what_is_shown_of_the_next_ticks() -> None:
     assert next_runs(hourly(state=JobState.CLAIMED), NOW) == hours
     assert next_runs(hourly(schedule={"maxRuns": 3}, occurrences=1), NOW) == hours[:2]
     assert next_runs(hourly(schedule={"endAt": "2027-03-01T14:30:00Z"}), NOW) == hours[:2]
+    late = hourly()
+    late = replace(late, definition=replace(late.definition, jitter_seconds=60))
+    assert next_runs(late, NOW) == [hour + jitter_of(late.id.bytes, 60) for hour in hours]
     for state in (JobState.PAUSED, JobState.DONE, JobState.CANCELLED, JobState.DEAD):
         assert next_runs(hourly(state=state), NOW) == []
 

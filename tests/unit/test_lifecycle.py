@@ -26,7 +26,7 @@ from ringcron.models import (
     Skip,
     SkipReason,
 )
-from ringcron.policies import settle
+from ringcron.policies import NONE_TOLERANCE, settle
 from ringcron.schedule import parse_schedule
 
 T0 = datetime(2026, 12, 1, 9, 0, tzinfo=UTC)
@@ -77,6 +77,19 @@ def make_going(
         kept=kept,
         after_current={"trigger": True} if triggered else {},
     )
+
+
+def test_jitter_makes_no_tick_missed_under_none() -> None:
+    """A job that runs long after its tick by its own jitter is not late."""
+    window = 45 * 60.0
+    offset = jitter_of(UUID(int=1).bytes, window)
+    assert offset > 2 * NONE_TOLERANCE
+    hourly = make_going(
+        document={"every": "PT1H", "anchor": "2026-12-01T09:00:00Z"}, claimed_at=T0 + offset, catchup=Catchup.NONE
+    )
+    on_time = dataclasses.replace(hourly, definition=dataclasses.replace(hourly.definition, jitter_seconds=window))
+    assert settle(on_time) is None
+    assert settle(hourly) is not None
 
 
 def test_a_one_off_that_succeeded_is_done() -> None:

@@ -80,7 +80,7 @@ def test_every_example_is_what_its_schema_allows(schema: dict[str, Any], value: 
         {"runAt": "2027-01-01T00:00:00Z", "onConflict": "keep"},
         {"runAt": "2027-01-01T00:00:00Z", "nonsense": 1},
         {"schedule": {"cron": "* * * * *", "every": "PT1H"}},
-        {"runAt": "2027-01-01T00:00:00Z", "overlap": "buffer_all"},
+        {"runAt": "2027-01-01T00:00:00Z", "overlap": "queue"},
     ],
 )
 def test_the_schema_of_a_body_refuses_what_the_api_refuses(body: dict[str, Any]) -> None:

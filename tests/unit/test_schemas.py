@@ -55,12 +55,14 @@ def test_the_least_that_a_job_needs() -> None:
         ("timeout", "P1Y", "invalid"),
         ("timeout", "30s", "invalid"),
         ("timeout", 30, "type"),
-        ("overlap", "buffer_one", "not-supported-yet"),
         ("overlap", "queue", "invalid"),
-        ("catchup", "all", "not-supported-yet"),
         ("catchup", ["latest"], "invalid"),
         ("onConflict", "ignore", "invalid"),
-        ("jitter", "PT1S", "unknown-field"),
+        ("jitter", "PT86400.000001S", "out-of-range"),
+        ("jitter", "1h", "invalid"),
+        ("catchupWindow", "PT0.5S", "out-of-range"),
+        ("catchupWindow", "P40000D", "invalid"),
+        ("onExhausted", "stop", "invalid"),
     ],
 )
 def test_one_fault(member: str, value: Any, code: str) -> None:

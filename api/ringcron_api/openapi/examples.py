@@ -17,8 +17,16 @@ CREATE_BODIES: Final[dict[str, Any]] = {
         "tags": ["reports"],
         "retry": {"maxAttempts": 3, "minBackoff": "PT30S"},
         "timeout": "PT10M",
+        "jitter": "PT5M",
     },
-    "interval": {"schedule": {"every": "PT15M", "anchor": "2027-01-01T00:00:00Z"}, "payload": None},
+    "interval": {
+        "schedule": {"every": "PT15M", "anchor": "2027-01-01T00:00:00Z", "endAt": "2027-02-01T00:00:00Z"},
+        "overlap": "buffer_one",
+        "catchup": "all",
+        "catchupWindow": "PT6H",
+        "onExhausted": "dead",
+        "payload": None,
+    },
     "keyed": {"runAt": "2027-01-31T09:00:00Z", "key": "invoice-4711", "onConflict": "replace", "payload": {"page": 2}},
 }
 
@@ -31,7 +39,7 @@ JOB: Final[dict[str, Any]] = {
     "state": "due",
     "schedule": {"cron": "0 9 * * MON-FRI", "timezone": "Europe/Madrid"},
     "payload": {"url": "https://example.com/report", "method": "POST"},
-    "nextRunAt": "2027-02-01T08:00:00Z",
+    "nextRunAt": "2027-02-01T08:03:07.25Z",
     "scheduledFor": "2027-02-01T08:00:00Z",
     "attempt": 0,
     "slot": 1234,
@@ -46,11 +54,14 @@ JOB: Final[dict[str, Any]] = {
     "timeout": "PT10M",
     "overlap": "skip",
     "catchup": "latest",
+    "catchupWindow": "P365D",
+    "jitter": "PT5M",
+    "onExhausted": "continue",
     "createdAt": "2027-01-29T10:00:00Z",
     "updatedAt": "2027-01-29T10:00:00Z",
 }
 
-CREATED: Final[dict[str, Any]] = {**JOB, "nextRuns": ["2027-02-01T08:00:00Z", "2027-02-02T08:00:00Z"]}
+CREATED: Final[dict[str, Any]] = {**JOB, "nextRuns": ["2027-02-01T08:03:07.25Z", "2027-02-02T08:03:07.25Z"]}
 
 JOB_PAGE: Final[dict[str, Any]] = {
     "items": [{name: value for name, value in JOB.items() if name != "payload"}],

@@ -20,6 +20,7 @@ import structlog
 from psycopg.rows import dict_row
 
 from ringcron.errors import JobAlreadyClaimed, KeyExists, ScheduleError
+from ringcron.going import first_run_at
 from ringcron.models import Cause, Definition, Job, JobState, Skip, SkipReason
 from ringcron.schedule import parse_schedule
 from ringcron.slots import slot_of
@@ -50,14 +51,22 @@ class Created(StrEnum):
 class NewJob:
     """A job to be stored, every value of it fixed.
 
-    `created_at` is the database's clock as last read; ticks up to it are decided. `next_run_at` is not before it.
+    `created_at` is the database's clock as last read; ticks up to it are decided.
     """
 
     id: UUID
     definition: Definition
     created_at: datetime
     scheduled_for: datetime
-    next_run_at: datetime
+
+    @property
+    def next_run_at(self) -> datetime:
+        """When it is first due; never before `created_at`."""
+        return self.next_run_at_as(self.id)
+
+    def next_run_at_as(self, job_id: UUID) -> datetime:
+        """The same where it replaces the job of that id, whose jitter it then has."""
+        return first_run_at(job_id, self.definition, self.scheduled_for, self.created_at)
 
 
 async def read_job(connection: Connection, job_id: UUID) -> Job | None:
@@ -166,7 +175,7 @@ def _parameters(job_id: UUID, new: NewJob) -> dict[str, Any]:
     return {
         **definition_parameters(new.definition),
         "id": job_id,
-        "next_run_at": new.next_run_at,
+        "next_run_at": new.next_run_at_as(job_id),
         "slot": slot_of(job_id),
         "scheduled_for": new.scheduled_for,
         "created_at": new.created_at,

@@ -9,6 +9,9 @@
     ├── JobAlreadyClaimed      a worker claimed the job first                (HTTP 409)
     ├── WrongState             the job's state does not allow this           (HTTP 409)
     ├── KeyExists              another job holds that key                    (HTTP 409)
+    ├── ApiKeyNotFound         no API key has that id
+    ├── ApiKeyNameTaken        a live API key has that name
+    ├── IdempotencyInProgress  a request with that key is being answered     (HTTP 409)
     ├── LeaseLost              the fence refused a write of a run
     ├── MembershipUnavailable  ZooKeeper cannot be reached; retriable
     │   └── SessionLost        … because the session is over; retriable
@@ -92,6 +95,20 @@ class KeyExists(RingcronError):
         self.key = key
         self.job_id = job_id
         super().__init__(f"the key {key!r} belongs to job {job_id}")
+
+
+class ApiKeyNotFound(RingcronError):
+    """No API key has that id."""
+
+
+class ApiKeyNameTaken(RingcronError):
+    """A live API key has that name."""
+
+
+class IdempotencyInProgress(RingcronError):
+    """Another request with this Idempotency-Key is being answered."""
+
+    retriable = True
 
 
 class LeaseLost(RingcronError):

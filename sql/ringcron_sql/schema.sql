@@ -2,6 +2,51 @@
 -- Do not edit. Written by: RINGCRON_REFRESH_SCHEMA=1 .venv/bin/pytest tests/integration/test_schema_drift.py
 -- Only the first and the last partition of each table are here: upkeep makes the days between them.
 
+create table api_keys (
+    id text not null,
+    name text not null,
+    secret_hash bytea not null,
+    scope text not null,
+    rate_per_second double precision,
+    burst integer,
+    created_at timestamp with time zone not null,
+    last_used_at timestamp with time zone,
+    revoked_at timestamp with time zone,
+    constraint api_keys_pkey PRIMARY KEY (id),
+    constraint api_keys_burst_check CHECK (((burst >= 1) AND (burst <= 1000000))),
+    constraint api_keys_name_check CHECK (((char_length(name) >= 1) AND (char_length(name) <= 100))),
+    constraint api_keys_rate_per_second_check CHECK (((rate_per_second >= (0.001)::double precision) AND (rate_per_second <= (1000000)::double precision))),
+    constraint api_keys_scope_check CHECK ((scope = ANY (ARRAY['read'::text, 'write'::text, 'admin'::text]))),
+    constraint api_keys_secret_hash_check CHECK ((octet_length(secret_hash) = 32)),
+    constraint burst_iff_limited CHECK (((rate_per_second IS NULL) = (burst IS NULL)))
+);
+CREATE UNIQUE INDEX api_keys_live ON api_keys USING btree (name) WHERE (revoked_at IS NULL);
+
+create table audit_log (
+    id bigint generated always as identity not null,
+    at timestamp with time zone default clock_timestamp() not null,
+    action text not null,
+    job_id uuid,
+    key_id text,
+    key_name text,
+    request_id text,
+    detail jsonb,
+    constraint audit_log_pkey PRIMARY KEY (id)
+);
+CREATE INDEX audit_log_by_job ON audit_log USING btree (job_id, id);
+CREATE INDEX audit_log_by_time ON audit_log USING btree (at);
+
+create table idempotency_keys (
+    id bytea not null,
+    fingerprint bytea not null,
+    created_at timestamp with time zone not null,
+    status smallint,
+    headers jsonb,
+    body bytea,
+    constraint idempotency_keys_pkey PRIMARY KEY (id)
+);
+CREATE INDEX idempotency_keys_age ON idempotency_keys USING btree (created_at);
+
 create table job_keys (
     key text not null,
     job_id uuid not null,

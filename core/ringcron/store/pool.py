@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 import psycopg
 import psycopg_pool
@@ -62,16 +62,24 @@ class Pool:
         await pool.open(wait=False)
         return pool
 
+    def connection(self) -> AbstractAsyncContextManager[Connection]:
+        return self.connection_for(self._seconds)
+
     @asynccontextmanager
-    async def connection(self) -> AsyncIterator[Connection]:
+    async def connection_for(self, seconds: float | None) -> AsyncIterator[Connection]:
+        """The same, with another limit on this use."""
         pool, connection = await self._take()
         self._in_use += 1
         try:
-            async with connection, limited(connection, self._seconds):
+            async with connection, limited(connection, seconds):
                 yield connection
         finally:
             self._in_use -= 1
             await pool.putconn(connection)
+
+    def patient(self, seconds: float) -> Patient:
+        """The same connections, each use of which may take up to `seconds`."""
+        return Patient(self, seconds)
 
     async def _take(self) -> tuple[psycopg_pool.AsyncConnectionPool[Connection], Connection]:
         """A connection and the pool to give it back to."""
@@ -108,3 +116,17 @@ class Pool:
         pool, self._pool = self._pool, None
         if pool is not None:
             await pool.close(timeout=1)
+
+
+class Patient:
+    """The connections of a pool for work that takes longer than the rest."""
+
+    def __init__(self, pool: Pool, seconds: float) -> None:
+        self._pool = pool
+        self._seconds = seconds
+
+    def connection(self) -> AbstractAsyncContextManager[Connection]:
+        return self._pool.connection_for(self._seconds)
+
+    async def recover(self) -> None:
+        await self._pool.recover()

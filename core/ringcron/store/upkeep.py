@@ -17,6 +17,7 @@ import psycopg
 
 from ringcron.clock import Clock
 from ringcron.store.connection import Connection, Connections, transact
+from ringcron.store.idempotency import KEPT_SECONDS
 from ringcron.store.layout import Close, Partition, Split, midnight, next_close, next_split, partition_name
 from ringcron.store.repartition import JOBS, LIVE_LIMIT, RUNS, SKIPS, Busy, Change, Repartition, Table
 from ringcron_sql import query
@@ -72,6 +73,10 @@ class Upkeep:
                 await self._sweep(table, done)
             except psycopg.Error as error:
                 failed.append(error)
+        try:
+            await self._sweep_answers(done)
+        except psycopg.Error as error:
+            failed.append(error)
         if failed:
             raise failed[0]
         return done
@@ -125,14 +130,23 @@ class Upkeep:
     async def _sweep(self, table: Table, done: list[str]) -> None:
         partitions, now = await self._repartition.read(table)
         bounds = {"until_at": partitions[0].upper, "before": now - self._keep[table]}
+        swept = await self._sweep_by(f"sweep_past_{table.name}", bounds)
+        if swept:
+            done.append(f"{table.name}: swept {swept} old rows out of {partitions[0].name}")
+
+    async def _sweep_answers(self, done: list[str]) -> None:
+        swept = await self._sweep_by("sweep_idempotency_keys", {"kept_seconds": KEPT_SECONDS})
+        if swept:
+            done.append(f"idempotency_keys: swept {swept} answers older than a day")
+
+    async def _sweep_by(self, name: str, parameters: dict[str, Any]) -> int:
         swept = 0
         for _ in range(SWEEPS):
-            ((count,),) = await self._run(f"sweep_past_{table.name}", bounds)
+            ((count,),) = await self._run(name, parameters)
             swept += count
             if count == 0:
                 break
-        if swept:
-            done.append(f"{table.name}: swept {swept} old rows out of {partitions[0].name}")
+        return swept
 
     async def _run(self, name: str, parameters: dict[str, Any]) -> list[tuple[Any, ...]]:
         async def work(connection: Connection) -> list[tuple[Any, ...]]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
+import structlog
 from aiohttp import web
 
 from ringcron_api.problems import Problem, request_id_of, unforeseen
@@ -18,6 +19,8 @@ IDLE_SECONDS: Final = 30.0
 SHUTDOWN_SECONDS: Final = 10.0
 """How long answers under way may take once the API was told to stop."""
 _BACKLOG: Final = 1024
+
+_log = structlog.get_logger(__name__)
 
 
 class _Protocol(web.RequestHandler):
@@ -31,10 +34,14 @@ class _Protocol(web.RequestHandler):
         message: str | None = None,
     ) -> web.StreamResponse:
         """Answer a request that cannot be read, or that no handler saw. Closes the connection."""
-        super().handle_error(request, status, exc, message)  # logs, and refuses where an answer has begun
-        problem = unforeseen()
+        if request.writer.output_size > 0:
+            raise ConnectionError("an answer has begun: there is no room for another")
         if status < 500:
+            _log.info("a request could not be read", remote=request.remote, reason=_first_line(exc))
             problem = Problem("bad-request", "the request line or a header is malformed or too long")
+        else:
+            _log.error("a request failed outside its handler", exc_info=exc)
+            problem = unforeseen()
         response = problem.response(instance=request.path, request_id=request_id_of(request))
         response.force_close()
         return response
@@ -81,3 +88,9 @@ async def listen(app: web.Application, host: str, port: int) -> tuple[web.AppRun
         await runner.cleanup()
         raise
     return runner, site.name
+
+
+def _first_line(error: BaseException | None) -> str:
+    """What was wrong with a request, without what a caller put into it."""
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__

@@ -3,29 +3,68 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Final
 
 import structlog
 
 from ringcron import service
-from ringcron.clock import SystemClock
-from ringcron.errors import ConfigError
+from ringcron.clock import Clock, SystemClock
+from ringcron.errors import ConfigError, StoreUnavailable
+from ringcron.readers import is_loopback
 from ringcron.settings import ApiSettings
-from ringcron_api.app import make_app
+from ringcron.store.keys import KeyStore
+from ringcron.store.link import Link
+from ringcron_api.app import APPLICATION_NAME, make_app
 from ringcron_api.server import listen
 
 _log = structlog.get_logger(__name__)
+
+
+START_SECONDS: Final = 5.0
+
+
+async def demand_a_key(settings: ApiSettings, clock: Clock) -> None:
+    """Raises ConfigError where others than this machine could call and there is no key for them to show.
+
+    Where the database cannot be asked, the API starts: it then lets nobody in until it can.
+    """
+    if settings.insecure or is_loopback(settings.host):
+        return
+    link = Link(settings.database_url, application_name=APPLICATION_NAME, seconds=START_SECONDS)
+    try:
+        keys = await KeyStore(link, clock=clock).list_keys(live_only=True)
+    except StoreUnavailable as error:
+        _log.warning("whether there are keys is not known; nobody is let in until it is", reason=str(error))
+        return
+    finally:
+        await link.close()
+    if not keys:
+        raise ConfigError(
+            [
+                f"RINGCRON_API_HOST is {settings.host!r} and there is no API key, so that whoever reaches the API "
+                "could schedule anything: make one with `ringcron key add NAME --scope write`, keep to 127.0.0.1, "
+                "or say --insecure"
+            ]
+        )
 
 
 def main(settings: ApiSettings) -> int:
     """Serve until SIGTERM or SIGINT; the exit code."""
 
     async def body(drain: asyncio.Event) -> None:
-        app = make_app(database_url=settings.database_url, pool_size=settings.pool_size, clock=SystemClock())
+        clock = SystemClock()
+        await demand_a_key(settings, clock)
+        app = make_app(
+            database_url=settings.database_url,
+            pool_size=settings.pool_size,
+            clock=clock,
+            may_be_open=settings.may_be_open,
+        )
         try:
             runner, url = await listen(app, settings.host, settings.port)
         except OSError as error:
             raise ConfigError([f"cannot listen on {settings.host}:{settings.port}: {error.strerror}"]) from error
-        _log.info("listening", url=url, docs=f"{url}/docs")
+        _log.info("listening", url=url, docs=f"{url}/docs", open_without_keys=settings.may_be_open)
         try:
             await drain.wait()
         finally:

@@ -12,10 +12,14 @@ from aiohttp import web
 
 from ringcron.clock import Clock
 from ringcron.store.api import SESSION_OPTIONS, STATEMENT_SECONDS, ApiStore
+from ringcron.store.keys import KeyStore
 from ringcron.store.pool import Pool
-from ringcron_api.keys import CLOCK, DOCUMENT, PAGE, SHARDS, STORE
-from ringcron_api.middleware import answer_all
+from ringcron_api.access import Access
+from ringcron_api.key_ring import KeyRing
+from ringcron_api.keys import ACCESS, CLOCK, DOCUMENT, PAGE, SHARDS, STORE
+from ringcron_api.middleware import admit_all, answer_all
 from ringcron_api.openapi import make_document, make_page
+from ringcron_api.operations import Operation
 from ringcron_api.requests import BODY_LIMIT, meet_expectation
 from ringcron_api.routes import OPERATIONS
 from ringcron_api.shards import ShardReader
@@ -23,9 +27,13 @@ from ringcron_api.shards import ShardReader
 APPLICATION_NAME = "ringcron-api"
 
 
-def make_app(*, database_url: str, pool_size: int, clock: Clock) -> web.Application:
-    """The API as an aiohttp application; its connections are opened and closed with it."""
-    app = web.Application(middlewares=[answer_all], client_max_size=BODY_LIMIT)
+def make_app(*, database_url: str, pool_size: int, clock: Clock, may_be_open: bool) -> web.Application:
+    """The API as an aiohttp application; its connections are opened and closed with it.
+
+    `may_be_open`: without a key everybody is let in as long as no live key exists.
+    """
+    app = web.Application(middlewares=[answer_all, admit_all], client_max_size=BODY_LIMIT)
+    operations: dict[web.AbstractRoute, Operation] = {}
     document = make_document(OPERATIONS)
     app[CLOCK] = clock
     app[DOCUMENT] = orjson.dumps(document)
@@ -41,12 +49,16 @@ def make_app(*, database_url: str, pool_size: int, clock: Clock) -> web.Applicat
         )
         app[STORE] = ApiStore(pool, clock=clock)
         app[SHARDS] = ShardReader(app[STORE], clock)
+        ring = KeyRing(KeyStore(pool, clock=clock), clock)
+        app[ACCESS] = Access(ring, operations, may_be_open=may_be_open)
         yield
+        await ring.close()
         await pool.close()
 
     app.cleanup_ctx.append(store)
     for operation in OPERATIONS:
         methods = ("GET", "HEAD") if operation.method == "GET" else (operation.method,)
         for method in methods:
-            app.router.add_route(method, operation.path, operation.handler, expect_handler=meet_expectation)
+            route = app.router.add_route(method, operation.path, operation.handler, expect_handler=meet_expectation)
+            operations[route] = operation
     return app

@@ -6,10 +6,14 @@ goes no further than that. Without a key a caller is anonymous.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from aiohttp import web
+
+from ringcron.store.audit import Act, Action
+from ringcron_api.problems import request_id_of
 
 ANONYMOUS: Final = "anonymous"
 
@@ -25,7 +29,8 @@ class Caller:
         return f"{self.name} (key {self.key_id})"
 
 
-_CALLER: Final = "caller"
+_CALLER: Final = web.RequestKey("caller", Caller)
+_ACT: Final = web.RequestKey("act", Act)
 
 
 def let_in(request: web.Request, caller: Caller) -> None:
@@ -35,11 +40,29 @@ def let_in(request: web.Request, caller: Caller) -> None:
 
 def caller_of(request: web.Request) -> Caller | None:
     """The holder of the key that came with the request; None where none was needed."""
-    caller: Caller | None = request.get(_CALLER)
-    return caller
+    return request.get(_CALLER)
 
 
 def actor_of(request: web.Request) -> str:
     """The caller in words for records such as pausedBy: `billing (key 4fGh…)`, or `anonymous`."""
     caller = caller_of(request)
     return ANONYMOUS if caller is None else str(caller)
+
+
+def act_of(request: web.Request, action: Action, detail: Mapping[str, Any] | None = None) -> Act:
+    """What the caller is about to do, for the audit log; the middleware logs it where it comes to be done."""
+    caller = caller_of(request)
+    act = Act(
+        action=action,
+        key_id=None if caller is None else caller.key_id,
+        key_name=None if caller is None else caller.name,
+        request_id=request_id_of(request),
+        detail=detail,
+    )
+    request[_ACT] = act
+    return act
+
+
+def last_act_of(request: web.Request) -> Act | None:
+    """What the handler of the request was about to do."""
+    return request.get(_ACT)

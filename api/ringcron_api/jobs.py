@@ -6,9 +6,11 @@ from aiohttp import web
 
 from ringcron import metrics
 from ringcron.errors import JobAlreadyClaimed, JobNotFound
+from ringcron.store.audit import Action
 from ringcron.store.creating import Created
 from ringcron.store.listing import JobFilter, Place
 from ringcron_api.answers import created_answer, job_answer
+from ringcron_api.callers import act_of
 from ringcron_api.creation import next_runs, read_creation
 from ringcron_api.cursors import Cursors, place_from, place_key
 from ringcron_api.keys import STORE
@@ -61,7 +63,7 @@ async def get_job(request: web.Request) -> web.Response:
 async def cancel_job(request: web.Request) -> web.Response:
     query_of(request, NoQuery)
     try:
-        result = await request.app[STORE].cancel_job(job_id_of(request))
+        result = await request.app[STORE].cancel_job(job_id_of(request), act_of(request, Action.CANCEL))
     except JobAlreadyClaimed:
         metrics.CANCELS.labels("claimed").inc()
         raise

@@ -8,11 +8,13 @@ from aiohttp import web
 
 from ringcron.clock import Clock
 from ringcron.store.api import ApiStore
+from ringcron_api.access import Access
 from ringcron_api.openapi.page import Page
 from ringcron_api.shards import ShardReader
 
 CLOCK: Final = web.AppKey("clock", Clock)
 STORE: Final = web.AppKey("store", ApiStore)
+ACCESS: Final = web.AppKey("access", Access)
 SHARDS: Final = web.AppKey("shards", ShardReader)
 DOCUMENT: Final = web.AppKey("document", bytes)
 """The OpenAPI document as JSON."""

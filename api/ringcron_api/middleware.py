@@ -1,8 +1,8 @@
 """What every request goes through: an id, a problem document for every error, headers, metrics.
 
-Invariant: every answer carries an X-Request-Id, and every answer that is not a success is a problem document with the
-same id. A caller's own X-Request-Id is taken over if it is a plain short word. Only the log shows what an unforeseen
-error was.
+Invariants: nothing is done for a caller that `access` does not admit. Every answer carries an X-Request-Id, and every
+answer that is not a success is a problem document with the same id. A caller's own X-Request-Id is taken over if it is
+a plain short word. Only the log shows what an unforeseen error was.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from aiohttp import hdrs, web
 
 from ringcron import metrics
 from ringcron.errors import StoreUnavailable
-from ringcron_api.keys import CLOCK
+from ringcron_api.callers import actor_of, last_act_of
+from ringcron_api.keys import ACCESS, CLOCK
 from ringcron_api.problems import REQUEST_ID_HEADER, problem_of, request_id_of, unforeseen
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -38,6 +39,17 @@ async def answer_all(request: web.Request, handler: Handler) -> web.StreamRespon
     method = request.method if request.method in _METHODS else "other"
     metrics.HTTP_REQUESTS.labels(method, route, str(response.status)).inc()
     metrics.HTTP_DURATION.labels(route).observe(clock.elapsed() - started_at)
+    return response
+
+
+@web.middleware
+async def admit_all(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Let the caller in before anything is done for it, and say in the log who did what to a job."""
+    await request.app[ACCESS].admit(request)
+    response = await handler(request)
+    act = last_act_of(request)
+    if act is not None and response.status < 400:
+        _log.info("acted", action=act.action.value, by=actor_of(request), path=request.path, request_id=act.request_id)
     return response
 
 

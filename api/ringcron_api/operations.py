@@ -9,6 +9,7 @@ from typing import Any
 from aiohttp import web
 from pydantic import BaseModel
 
+from ringcron.api_keys import Scope
 from ringcron_api.schemas import NoQuery, Query, Wire
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -45,3 +46,15 @@ class Operation:
     body_examples: Mapping[str, Any] = field(default_factory=dict)
     answers: Mapping[int, Answer]
     problems: tuple[str, ...] = ()
+    open: bool = False
+    """Answered without a key."""
+    scope: Scope | None = None
+    """What a key must have. None: `read` for GET, `write` for anything else."""
+    needs_store: bool = True
+    """False: answered also while the database is down, to the keys that were known before."""
+
+    @property
+    def needed_scope(self) -> Scope:
+        if self.scope is not None:
+            return self.scope
+        return Scope.READ if self.method == "GET" else Scope.WRITE

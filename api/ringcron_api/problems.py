@@ -26,6 +26,7 @@ from ringcron_api.strict_json import MalformedJson
 CONTENT_TYPE: Final = "application/problem+json"
 RETRY_AFTER_SECONDS: Final = 2
 REQUEST_ID_HEADER: Final = "X-Request-Id"
+_MADE: Final = web.RequestKey("request id", str)
 _REQUEST_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
@@ -41,25 +42,34 @@ PROBLEMS: Final[Mapping[str, Kind]] = {
     "bad-request": Kind(status=400, title="The request is not HTTP that can be understood"),
     "malformed-json": Kind(status=400, title="The body is not JSON that is accepted here"),
     "invalid-cursor": Kind(status=400, title="The cursor does not belong to this list and these filters"),
+    "unauthorized": Kind(status=401, title="An API key is needed, and this is none that is live"),
+    "forbidden": Kind(status=403, title="The API key does not have the scope that this call needs"),
     "not-found": Kind(status=404, title="There is no such thing"),
     "method-not-allowed": Kind(status=405, title="This path does not have this method"),
     "request-timeout": Kind(status=408, title="The request did not arrive in time"),
     "job-claimed": Kind(status=409, title="A worker has already claimed the job"),
+    "run-finished": Kind(status=409, title="The run has ended already"),
+    "wrong-state": Kind(status=409, title="The state of the job does not allow this"),
     "key-exists": Kind(status=409, title="Another job holds this key"),
     "payload-too-large": Kind(status=413, title="The body or the payload is too large"),
     "unsupported-media-type": Kind(status=415, title="The body is not application/json"),
     "expectation-failed": Kind(status=417, title="The expectation in the header Expect cannot be met"),
     "validation-failed": Kind(status=422, title="The request says something that cannot be accepted"),
     "schedule-never-fires": Kind(status=422, title="The schedule never fires"),
+    "too-many-requests": Kind(status=429, title="The API key was used more often than it may be"),
     "internal-error": Kind(status=500, title="Something went wrong here, not with the request"),
     "store-unavailable": Kind(status=503, title="The database cannot be reached"),
 }
 
 
 def request_id_of(request: web.BaseRequest) -> str:
-    """The caller's request id, or a new one."""
-    given = request.headers.get(REQUEST_ID_HEADER, "")
-    return given if _REQUEST_ID.fullmatch(given) else secrets.token_hex(8)
+    """The caller's request id, or one that is made for it; the same each time."""
+    made = request.get(_MADE)
+    if made is None:
+        given = request.headers.get(REQUEST_ID_HEADER, "")
+        made = given if _REQUEST_ID.fullmatch(given) else secrets.token_hex(8)
+        request[_MADE] = made
+    return made
 
 
 class Problem(Exception):
@@ -114,10 +124,16 @@ def problem_of(error: BaseException) -> Problem | None:
             return Problem("malformed-json", detail, members={"line": error.line, "column": error.column})
         case InvalidCursor():
             return Problem("invalid-cursor", "begin again without a cursor, or send the filters it came with")
-        case JobNotFound():
+        case JobNotFound() | RunNotFound():
             return Problem("not-found", str(error))
         case JobAlreadyClaimed():
             return _claimed(error)
+        case RunFinished():
+            return Problem("run-finished", str(error))
+        case WrongState():
+            return Problem("wrong-state", str(error), members={"state": error.state})
+        case ScheduleError():
+            return _stored_schedule(error)
         case KeyExists():
             return Problem("key-exists", str(error), members={"jobId": str(error.job_id)})
         case StoreUnavailable():
@@ -143,6 +159,13 @@ def _validation(error: ValidationFailed) -> Problem:
     place = only.pointer or "the body" if only is not None else ""
     detail = f"{place} {only.detail}" if only is not None else f"{len(faults)} faults: see errors"
     return Problem(code, detail, members={"errors": [fault.wire() for fault in faults]})
+
+
+def _stored_schedule(error: ScheduleError) -> Problem:
+    """The schedule is not the caller's but the job's, which a later version or a hand may have spoilt."""
+    detail = f"as it is stored cannot be evaluated: {error}"
+    fault = Fault(pointer=f"/schedule{error.pointer}", code=error.code, detail=detail)
+    return _validation(ValidationFailed([fault]))
 
 
 def _claimed(error: JobAlreadyClaimed) -> Problem:

@@ -1,4 +1,4 @@
-"""Take passwords out of text that people will read."""
+"""Take passwords, and the secrets of API keys, out of text that people will read."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from typing import Final
 
 _IN_URL: Final = re.compile(r"(?P<before>\b[a-z][a-z0-9+.-]*://[^\s:/@\"']*):[^\s/\"']*(?=@)", re.IGNORECASE)
 _IN_CONNINFO: Final = re.compile(r"(?P<before>\bpassword\s*=\s*)(?:\\?'(?:\\.|[^'\\])*'|[^\s'\"&]+)", re.IGNORECASE)
+_API_KEY: Final = re.compile(r"\b(?P<before>rc_[0-9A-Za-z]+_)[0-9A-Za-z]{16,}")
 
 
 def redact(text: str) -> str:
-    """The text with each password of a URL, or of libpq's `password=`, replaced by ***."""
-    return _IN_CONNINFO.sub(r"\g<before>***", _IN_URL.sub(r"\g<before>:***", text))
+    """The text with *** in the place of each password of a URL or of libpq's `password=`, and of each API key's secret."""
+    text = _IN_CONNINFO.sub(r"\g<before>***", _IN_URL.sub(r"\g<before>:***", text))
+    return _API_KEY.sub(r"\g<before>***", text)

@@ -281,15 +281,19 @@ class ApiSettings(CommonSettings):
         readers.integer(0, 65535), "Port to listen on; 0: any free one", default=8080, variables=("RINGCRON_API_PORT",)
     )
     insecure: bool = _setting(
-        readers.flag, "Listen on any address, although whoever reaches it may schedule anything", default=False
+        readers.flag,
+        "Listen on any address although there is no API key: whoever reaches it may schedule anything",
+        default=False,
+    )
+    require_keys: Literal["auto", "always"] = _setting(
+        readers.choice("auto", "always"),
+        "Whether calls need an API key; auto: not on loopback (or with --insecure) as long as no key exists",
+        default="auto",
     )
     pool_size: int = _setting(readers.integer(1, 500), "Most connections to PostgreSQL", default=8)
     bell: Literal["listen", "poll"] = _bell()
 
-    def conflicts(self) -> list[str]:
-        if not self.insecure and not readers.is_loopback(self.host):
-            return [
-                f"RINGCRON_API_HOST is {self.host!r}: whoever reaches the API may schedule anything; "
-                "keep to 127.0.0.1 and put a proxy that knows its callers before it, or say --insecure"
-            ]
-        return []
+    @property
+    def may_be_open(self) -> bool:
+        """Whether calls without a key are let in as long as no key exists."""
+        return self.require_keys == "auto" and (self.insecure or readers.is_loopback(self.host))

@@ -12,6 +12,7 @@ import pytest
 
 from ringcron.models import PARKED, Definition, JobState
 from ringcron.store.api import SESSION_OPTIONS
+from ringcron.store.audit import parameters_of
 from ringcron.store.bounds import near
 from ringcron.store.creating import NewJob, _parameters
 from ringcron.store.listing import JobFilter, page_queries
@@ -117,7 +118,7 @@ async def test_a_look_up_by_id_probes_the_primary_key_of_every_partition(full: C
 
 
 async def test_cancel(full: Connection) -> None:
-    plan = await generic(full, "cancel_job", {"id": await one_of(full, "due")})
+    plan = await generic(full, "cancel_job", {"id": await one_of(full, "due"), **parameters_of(None)})
     assert plan.partitions_of("jobs") == await partitions(full, "jobs")
     assert plan.indexes >= {"jobs_pkey", "job_keys_by_job", "job_keys_pkey"}
     assert plan.sequential.isdisjoint({"job_keys"} | await days(full, "jobs", -BEFORE, 0))

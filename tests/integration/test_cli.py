@@ -50,9 +50,10 @@ def test_wrong_settings_are_all_told_at_once_and_end_with_2() -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_the_api_alone_refuses_to_be_seen_from_outside() -> None:
-    done = ringcron("api", "--host", "0.0.0.0", RINGCRON_DATABASE_URL="postgresql://127.0.0.1:1/x")
+def test_the_api_refuses_to_be_seen_from_outside_while_there_is_no_key(database_url: str) -> None:
+    done = ringcron("api", "--host", "0.0.0.0", RINGCRON_DATABASE_URL=database_url)
     assert done.returncode == 2
+    assert "ringcron key add" in done.stderr
     assert "--insecure" in done.stderr
 
 

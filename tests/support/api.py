@@ -21,7 +21,7 @@ from jsonschema import Draft202012Validator, FormatChecker
 from referencing import Registry, Resource
 from referencing.jsonschema import DRAFT202012
 
-from ringcron.clock import SystemClock
+from ringcron.clock import Clock, SystemClock
 from ringcron_api.app import make_app
 from ringcron_api.openapi import make_document
 from ringcron_api.routes import OPERATIONS
@@ -119,9 +119,13 @@ def validator(schema: str) -> Draft202012Validator:
 
 
 @asynccontextmanager
-async def running_api(database_url: str, *, pool_size: int = 8) -> AsyncIterator[ApiCaller]:
+async def running_api(
+    database_url: str, *, pool_size: int = 8, may_be_open: bool = True, clock: Clock | None = None
+) -> AsyncIterator[ApiCaller]:
     """The API on a free port of the loopback interface."""
-    app = make_app(database_url=database_url, pool_size=pool_size, clock=SystemClock())
+    app = make_app(
+        database_url=database_url, pool_size=pool_size, clock=clock or SystemClock(), may_be_open=may_be_open
+    )
     runner, url = await listen(app, "127.0.0.1", 0)
     try:
         connector = aiohttp.TCPConnector(limit=0)

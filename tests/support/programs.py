@@ -87,10 +87,13 @@ class Api(Program):
         super().__init__(name, process, log)
         self.url = url
 
-    def call(self, method: str, path: str, body: object = None) -> tuple[int, Any]:
+    def call(
+        self, method: str, path: str, body: object = None, *, headers: dict[str, str] | None = None
+    ) -> tuple[int, Any]:
         """The status and the JSON of the answer (None where it has no body). OSError where nobody answers."""
         data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(self.url + path, data, {"Content-Type": "application/json"}, method=method)
+        sent = {"Content-Type": "application/json", **(headers or {})}
+        request = urllib.request.Request(self.url + path, data, sent, method=method)
         try:
             with urllib.request.urlopen(request, timeout=10) as answer:
                 status, text = answer.status, answer.read()
@@ -129,6 +132,10 @@ class Programs:
         until_sync(lambda: api.answers() or not api.running, seconds=30, what="the API answers")
         assert api.running, f"the API ended:\n{api.text()}"
         return api
+
+    def starting_api(self, database_url: str, **settings: object) -> Program:
+        """An API that need not come to answer."""
+        return self._start("api", "starting-api", database_url=database_url, **settings)
 
     def _start(self, kind: str, name: str, *, environment: dict[str, str] | None = None, **settings: object) -> Program:
         fields = {field.name: field for field in dataclasses.fields(_SETTINGS[kind])}

@@ -13,7 +13,8 @@ from pg_class c
 cross join lateral (
     select string_agg(
         format('    %s %s%s%s', a.attname, format_type(a.atttypid, a.atttypmod),
-            coalesce(' default ' || pg_get_expr(d.adbin, d.adrelid), ''),
+            coalesce(' default ' || pg_get_expr(d.adbin, d.adrelid),
+                case a.attidentity when 'a' then ' generated always as identity' else '' end),
             case when a.attnotnull then ' not null' else '' end),
         E',\n' order by a.attnum) as lines
     from pg_attribute a

@@ -95,6 +95,9 @@ def test_no_password_gets_into_the_log_not_even_by_a_traceback(output: io.String
         ("postgresql://db/x?password=s3cret&user=a", "postgresql://db/x?password=***&user=a"),
         ("http://127.0.0.1:8080/jobs?at=me@home", "http://127.0.0.1:8080/jobs?at=me@home"),
         ("12:30 mail a@b", "12:30 mail a@b"),
+        (f"Bearer rc_a1b2c3d4e5_{'z' * 43}", "Bearer rc_a1b2c3d4e5_***"),
+        (f"{{'key': 'rc_a1b2c3d4e5_{'z' * 43}'}}", "{'key': 'rc_a1b2c3d4e5_***'}"),
+        ("rc_a1b2c3d4e5 and rc_x_y", "rc_a1b2c3d4e5 and rc_x_y"),
     ],
 )
 def test_passwords_are_found_and_nothing_else(text: str, shown: str) -> None:

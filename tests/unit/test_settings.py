@@ -154,13 +154,26 @@ def test_a_fault_never_shows_a_secret() -> None:
         assert told == ["RINGCRON_DATABASE_URL: its value must look like postgresql://user:password@host:5432/database"]
 
 
-def test_the_api_refuses_every_address_but_loopback_unless_told_insecure() -> None:
-    environment = {"RINGCRON_DATABASE_URL": URL}
-    for host in ("0.0.0.0", "::", "10.0.0.7", "api.example"):
-        assert "--insecure" in faults(ApiSettings, {**environment, "RINGCRON_API_HOST": host})[0]
-        assert ApiSettings.load(environment, host=host, insecure=True).host == host
-    for host in ("127.0.0.1", "127.8.8.8", "::1", "localhost"):
-        assert ApiSettings.load(environment, host=host).host == host
+@pytest.mark.parametrize(
+    ("settings", "may_be_open"),
+    [
+        ({"host": "127.0.0.1"}, True),
+        ({"host": "127.8.8.8"}, True),
+        ({"host": "::1"}, True),
+        ({"host": "localhost"}, True),
+        ({"host": "localhost", "require_keys": "always"}, False),
+        ({"host": "0.0.0.0"}, False),
+        ({"host": "::"}, False),
+        ({"host": "10.0.0.7"}, False),
+        ({"host": "api.example"}, False),
+        ({"host": "0.0.0.0", "insecure": True}, True),
+        ({"host": "0.0.0.0", "insecure": True, "require_keys": "always"}, False),
+    ],
+)
+def test_the_api_may_do_without_keys_on_loopback_or_where_it_is_told_to(
+    settings: dict[str, object], may_be_open: bool
+) -> None:
+    assert ApiSettings.load({"RINGCRON_DATABASE_URL": URL}, **settings).may_be_open is may_be_open
 
 
 def test_settings_that_contradict_each_other_are_refused() -> None:

@@ -22,6 +22,7 @@ from ringcron_api.shapes import FaultShape, ProblemShape
 Document = dict[str, Any]
 
 _ANY_CALL: Final = ("bad-request", "internal-error")
+_WITH_KEY: Final = ("unauthorized", "forbidden", "too-many-requests", "store-unavailable")
 _WITH_QUERY: Final = ("validation-failed",)
 _WITH_BODY: Final = (
     "malformed-json",
@@ -36,6 +37,13 @@ _JOB_ID: Final = {
     "required": True,
     "description": "The id of a job.",
     "schema": {"type": "string", "format": "uuid"},
+}
+_KEY: Final = "apiKey"
+_KEY_SCHEME: Final = {
+    "type": "http",
+    "scheme": "bearer",
+    "bearerFormat": "rc_<id>_<secret>",
+    "description": "Not needed on loopback as long as no key exists.",
 }
 _ONE_OF_BOTH: Final = {
     "oneOf": [
@@ -70,7 +78,7 @@ def make_document(operations: Sequence[Operation]) -> Document:
         },
         "tags": [{"name": name, "description": meaning} for name, meaning in GROUPS.items()],
         "paths": paths,
-        "components": {"schemas": {**schemas, **problem_schemas()}},
+        "components": {"schemas": {**schemas, **problem_schemas()}, "securitySchemes": {_KEY: _KEY_SCHEME}},
     }
 
 
@@ -125,13 +133,15 @@ def _parameters(schema: Mapping[str, Any]) -> list[dict[str, Any]]:
 def _operation(operation: Operation, parameters: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     in_path = [_JOB_ID] if "{jobId}" in operation.path else []
     codes = [*_ANY_CALL, *operation.problems]
+    codes += () if operation.open else _WITH_KEY
     codes += _WITH_QUERY if operation.query else ()
     codes += _WITH_BODY if operation.body else ()
     described: dict[str, Any] = {
         "operationId": operation.name,
         "tags": [operation.group],
         "summary": operation.summary,
-        "description": operation.description,
+        "description": _description(operation),
+        "security": [] if operation.open else [{_KEY: [operation.needed_scope.value]}],
         "parameters": [*in_path, *parameters],
         "responses": {
             **{str(status): _answer(answer) for status, answer in operation.answers.items()},
@@ -148,7 +158,13 @@ def _operation(operation: Operation, parameters: Sequence[Mapping[str, Any]]) ->
                 }
             },
         }
-    return {name: member for name, member in described.items() if member not in ("", [])}
+    empty = ("description", "parameters")
+    return {name: member for name, member in described.items() if member or name not in empty}
+
+
+def _description(operation: Operation) -> str:
+    scope = "Open: needs no key." if operation.open else f"Scope: `{operation.needed_scope}`."
+    return f"{operation.description} {scope}".strip()
 
 
 def _answer(answer: Answer) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
+from ringcron.api_keys import Scope
 from ringcron_api.openapi.texts import PROBLEM_MEANINGS
 from ringcron_api.problems import CONTENT_TYPE, PROBLEMS
 
@@ -20,7 +21,17 @@ _MEMBERS: Final[dict[str, dict[str, Any]]] = {
         "leaseUntil": {"type": "string", "format": "date-time"},
         "cancelUrl": _TEXT,
     },
+    "forbidden": {"neededScope": {"enum": [scope.value for scope in Scope]}},
     "key-exists": {"jobId": {"type": "string", "format": "uuid"}},
+}
+
+_RETRY_AFTER: Final = {"Retry-After": {"description": "Seconds.", "schema": {"type": "integer"}}}
+_CHALLENGE: Final = {"WWW-Authenticate": {"description": "RFC 6750.", "schema": {"type": "string"}}}
+_HEADERS: Final[dict[str, dict[str, Any]]] = {
+    "unauthorized": _CHALLENGE,
+    "forbidden": _CHALLENGE,
+    "too-many-requests": _RETRY_AFTER,
+    "store-unavailable": _RETRY_AFTER,
 }
 
 
@@ -57,8 +68,9 @@ def _response(codes: list[str]) -> dict[str, Any]:
         "description": " ".join(f"`{code}`: {PROBLEM_MEANINGS[code]}" for code in codes),
         "content": {CONTENT_TYPE: {"schema": schema}},
     }
-    if "store-unavailable" in codes:
-        response["headers"] = {"Retry-After": {"description": "Seconds.", "schema": {"type": "integer"}}}
+    headers = {name: header for code in codes for name, header in _HEADERS.get(code, {}).items()}
+    if headers:
+        response["headers"] = headers
     return response
 
 

@@ -51,6 +51,19 @@ at the end. Faults in a request come all at once, in `errors`, each with a JSON 
 Lists come in pages without totals. A cursor is opaque, holds no server's state, and is good for the filters that it
 came with.
 
+## API keys
+
+Send `Authorization: Bearer rc_…`. The command `ringcron key add NAME --scope read|write|admin` makes a key and shows it
+once; `key list` and `key revoke` do the rest. A scope includes the ones before it: `read` looks, `write` creates,
+changes and cancels, `admin` acts on many jobs at once. A new key works within half a second; a revoked one opens
+nothing after 5 seconds. A key may have a rate; beyond it the answer is 429 with `Retry-After`. The rate counts for each
+API process by itself.
+
+While no key exists, calls without one are let in, if the API listens on the loopback interface only (or was started
+with `--insecure`) and `RINGCRON_REQUIRE_KEYS` is not `always`. From the first key on every call needs one, but for
+`/healthz`, `/readyz`, `/openapi.json` and `/docs`, which say nothing of any job. The audit of a job says whose key
+changed it.
+
 ## Time
 
 A job is **late** when it is claimed after its instant; it runs, however late. A tick is **missed** only when a later
@@ -70,6 +83,10 @@ PROBLEM_MEANINGS: Final = {
     "bad-request": "The request line, a header or the framing of the body is broken or too long.",
     "malformed-json": "Not JSON, not UTF-8, NaN, Infinity, or more than 64 levels deep. `line` and `column` say where.",
     "invalid-cursor": "The cursor was cut, made up, or comes from another list or other filters.",
+    "unauthorized": "No key was sent, or one that is not known, is revoked or has a wrong secret. The header "
+    "`WWW-Authenticate` says what to send.",
+    "forbidden": "`neededScope` says what the call needs. Scopes are `read`, `write`, `admin`; each includes the ones "
+    "before it.",
     "not-found": "No such job, or no such path.",
     "method-not-allowed": "The header `Allow` says which methods there are.",
     "request-timeout": "The body did not arrive in time. Nothing was done.",
@@ -81,6 +98,8 @@ PROBLEM_MEANINGS: Final = {
     "expectation-failed": "Only `Expect: 100-continue` is known.",
     "validation-failed": "`errors` holds every fault: `pointer`, `code` and `detail`.",
     "schedule-never-fires": "The schedule has no tick within eight years, or none before its end.",
+    "too-many-requests": "The key's own limit. `Retry-After` says in how many seconds the next call is let through. "
+    "Nothing was done.",
     "internal-error": "A fault of ringcron. The log has it under `requestId`.",
     "store-unavailable": "The database is down or too slow. `Retry-After` says when to try again. A create that was "
     "cut off may have been stored: send a `key` to find out by trying again.",

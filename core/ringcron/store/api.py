@@ -25,6 +25,7 @@ from ringcron.clock import Clock, DatabaseClock
 from ringcron.errors import JobAlreadyClaimed, JobNotFound, StoreUnavailable
 from ringcron.models import EARLIEST, PARKED, Job, JobState, Run, Skip, SkipReason, WorkerReport
 from ringcron.slots import created_at_of
+from ringcron.store.audit import Act, parameters_of
 from ringcron.store.connection import Connection, Connections, transact
 from ringcron.store.creating import Created, NewJob, OnConflict, create, read_job
 from ringcron.store.lag import Lag, lag_by_slot
@@ -120,11 +121,11 @@ class ApiStore:
             raise JobNotFound(f"no job has the id {job_id}")
         return job
 
-    async def cancel_job(self, job_id: UUID) -> Cancelled:
-        """Cancel a job that no worker holds. Raises JobNotFound and JobAlreadyClaimed."""
+    async def cancel_job(self, job_id: UUID, act: Act | None = None) -> Cancelled:
+        """Cancel a job that no worker holds. `act`: for the audit log. Raises JobNotFound and JobAlreadyClaimed."""
 
         async def work(connection: Connection) -> tuple[Any, ...] | None:
-            cursor = await connection.execute(query("cancel_job"), {"id": job_id}, prepare=True)
+            cursor = await connection.execute(query("cancel_job"), {"id": job_id, **parameters_of(act)}, prepare=True)
             return await cursor.fetchone()
 
         row = await self._run(work)

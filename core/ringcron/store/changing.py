@@ -16,6 +16,7 @@ import orjson
 from ringcron.changes import Change
 from ringcron.errors import JobNotFound
 from ringcron.models import Job, JobState
+from ringcron.store.audit import Act, record
 from ringcron.store.connection import Connection
 from ringcron.store.creating import definition_parameters, read_job
 from ringcron_sql import query
@@ -24,13 +25,20 @@ Decide = Callable[[Job, datetime], Change]
 """From the job as it is and the database's now to the change. Raises what refuses it."""
 
 
-async def change_job(connection: Connection, job_id: UUID, decide: Decide) -> tuple[Job, Change]:
-    """The job after the change. Raises JobNotFound and whatever `decide` raises; then nothing is written."""
+async def change_job(
+    connection: Connection, job_id: UUID, decide: Decide, act: Act | None = None
+) -> tuple[Job, Change]:
+    """The job after the change. Raises JobNotFound and whatever `decide` raises; then nothing is written.
+
+    `act`: who does what, for the audit log.
+    """
     async with connection.transaction():
-        return await change_locked(connection, job_id, decide)
+        return await change_locked(connection, job_id, decide, act)
 
 
-async def change_locked(connection: Connection, job_id: UUID, decide: Decide) -> tuple[Job, Change]:
+async def change_locked(
+    connection: Connection, job_id: UUID, decide: Decide, act: Act | None = None
+) -> tuple[Job, Change]:
     """The same inside a transaction of the caller's."""
     cursor = await connection.execute(query("lock_job"), {"id": job_id}, prepare=True)
     held = await cursor.fetchone()
@@ -39,6 +47,8 @@ async def change_locked(connection: Connection, job_id: UUID, decide: Decide) ->
         raise JobNotFound(f"no job has the id {job_id}")
     change = decide(job, held[3])
     await connection.execute(query("change_job"), _parameters(change, held_next_run_at=held[0]))
+    if act is not None:
+        await record(connection, act, job_id=job_id)
     after = await read_job(connection, job_id)
     assert after is not None
     return after, change

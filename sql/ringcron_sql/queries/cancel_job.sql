@@ -1,6 +1,7 @@
 -- Cancel a job unless a worker holds it: the one statement that decides. A lapsed lease is reaped first (run row `lost`),
 -- so that it works with no worker alive; the fence then refuses whoever held it. Key and tags are given up at once.
--- Answers with the row as it was, and whether it is cancelled now; no row: there is no such job.
+-- Answers with the row as it was, and whether it is cancelled now; no row: there is no such job. The audit log gets who
+-- did it (no `action`: nobody to name).
 -- The key's row is locked before the job's, as by a create with that key: the two cannot deadlock.
 -- Index: job_keys_by_job; primary key of every partition, by id alone; job_tags_by_job.
 with keyed as materialized (
@@ -42,6 +43,12 @@ freed as (
 untagged as (
     delete from job_tags t
     using cancelled
-    where t.job_id = cancelled.id)
+    where t.job_id = cancelled.id),
+noted as (
+    insert into audit_log (action, job_id, key_id, key_name, request_id, detail)
+    select %(action)s::text, cancelled.id, %(key_id)s::text, %(key_name)s::text, %(request_id)s::text,
+           %(detail)s::text::jsonb
+    from cancelled
+    where %(action)s::text is not null)
 select held.state, exists (select from cancelled), held.lease_owner, held.lease_until, held.lease_generation
 from held

@@ -1,0 +1,109 @@
+"""Who is let in, and to what.
+
+    no key shown    let in where no live key exists and the API may do without (see ApiSettings.may_be_open); else 401
+    key shown       401 unless it is live; 429 beyond its rate; 403 without the scope that the call needs
+
+Invariant: a call reaches its handler only through here, unless its operation says `open`. Nothing that a caller showed
+is repeated in an answer or in the log.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Final
+
+from aiohttp import hdrs, web
+
+from ringcron.api_keys import ApiKey, KeyText, Scope
+from ringcron.errors import StoreUnavailable
+from ringcron_api.callers import Caller, let_in
+from ringcron_api.key_ring import KeyRing
+from ringcron_api.operations import Operation
+from ringcron_api.problems import Problem
+
+_CHALLENGE: Final = 'Bearer realm="ringcron"'
+
+
+class Access:
+    """The rules of one API process."""
+
+    def __init__(self, ring: KeyRing, operations: Mapping[web.AbstractRoute, Operation], *, may_be_open: bool) -> None:
+        """`may_be_open`: calls without a key are let in as long as no live key exists."""
+        self._ring = ring
+        self._operations = operations
+        self._may_be_open = may_be_open
+
+    async def admit(self, request: web.Request) -> None:
+        """Let the caller in. Raises Problem, and StoreUnavailable where the keys cannot be read."""
+        operation = self._operations.get(request.match_info.route)
+        if operation is None or operation.open:  # None: there is nothing at this path, which anybody may be told
+            return
+        shown = request.headers.getall(hdrs.AUTHORIZATION, [])
+        key = await self._key(operation, shown)
+        if key is None:
+            return
+        let_in(request, Caller(key_id=key.id, name=key.name))
+        self._ring.touch(key)
+        wait_seconds = self._ring.wait_seconds(key)
+        if wait_seconds > 0:
+            raise _too_many(key, wait_seconds)
+        if not key.scope.includes(operation.needed_scope):
+            raise _forbidden(key, operation.needed_scope)
+
+    async def _key(self, operation: Operation, shown: list[str]) -> ApiKey | None:
+        """The live key that was shown; None where none is needed. Raises Problem."""
+        text = _bearer(shown)
+        try:
+            if self._may_be_open and not await self._ring.any_live():
+                return None
+            key = None if text is None else await self._ring.find(text.id)
+        except StoreUnavailable:
+            if operation.needs_store:
+                raise
+            if self._may_be_open and not self._ring.known:
+                return None
+            key = None if text is None else self._ring.known.get(text.id)
+        if text is None or key is None or not key.is_opened_by(text):
+            raise _unauthorized(shown)
+        return key
+
+
+def _bearer(shown: list[str]) -> KeyText | None:
+    """The key in the headers `Authorization`; None where there is not exactly one that holds one."""
+    if len(shown) != 1:
+        return None
+    scheme, _, text = shown[0].partition(" ")
+    return KeyText.parse(text.strip(" ")) if scheme.lower() == "bearer" else None
+
+
+def _unauthorized(shown: list[str]) -> Problem:
+    """One answer for every key that opens nothing: it does not tell an unknown one from a revoked one."""
+    if not shown:
+        return Problem(
+            "unauthorized",
+            "send an API key, as Authorization: Bearer rc_…; `ringcron key add` makes one",
+            headers={hdrs.WWW_AUTHENTICATE: _CHALLENGE},
+        )
+    return Problem(
+        "unauthorized",
+        "the header Authorization holds no key that is live here; it looks like Bearer rc_…",
+        headers={hdrs.WWW_AUTHENTICATE: f'{_CHALLENGE}, error="invalid_token"'},
+    )
+
+
+def _forbidden(key: ApiKey, needed: Scope) -> Problem:
+    return Problem(
+        "forbidden",
+        f"this call needs the scope {needed}; the key {key.id} has {key.scope}",
+        members={"neededScope": needed.value},
+        headers={hdrs.WWW_AUTHENTICATE: f'{_CHALLENGE}, error="insufficient_scope", scope="{needed}"'},
+    )
+
+
+def _too_many(key: ApiKey, wait_seconds: float) -> Problem:
+    return Problem(
+        "too-many-requests",
+        f"the key {key.id} may call {key.rate_per_second:g} times a second, {key.burst} at once",
+        headers={hdrs.RETRY_AFTER: str(math.ceil(wait_seconds))},
+    )

@@ -10,6 +10,7 @@ import typer
 
 from ringcron import __version__
 from ringcron.cli.crontab import import_crontab
+from ringcron.cli.keys import key
 from ringcron.cli.migrate import migrate_database
 from ringcron.cli.programs import program_command, settings_command
 from ringcron.cli.up import up
@@ -51,6 +52,7 @@ app.command("migrate", help="Bring the database to the schema of this version.")
     settings_command(DatabaseSettings, migrate_database)
 )
 app.command("up", help="Start everything on this machine: real servers, coordinators, workers, the API.")(up)
+app.add_typer(key, name="key", help="Add, list and revoke API keys, in the database.")
 app.command("import-crontab", help="Turn crontab files into jobs, through the API; safe to repeat.")(import_crontab)
 
 

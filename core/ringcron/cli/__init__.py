@@ -1,7 +1,8 @@
 """The command `ringcron`.
 
 It starts the three programs by the names of their entry points and imports none of them, so that each can be installed,
-replaced and tested alone. Exit codes: 0 done, 1 a fault, 2 wrong usage or wrong settings.
+replaced and tested alone. Exit codes: 0 done, 1 a fault, 2 wrong usage or wrong settings; of `ringcron job` also 3, the
+API cannot be reached.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import typer
 
 from ringcron import __version__
 from ringcron.cli.crontab import import_crontab
+from ringcron.cli.job_group import JobGroup
 from ringcron.cli.keys import key
 from ringcron.cli.migrate import migrate_database
 from ringcron.cli.programs import program_command, settings_command
@@ -22,7 +24,6 @@ app = typer.Typer(
     name="ringcron",
     help="Run jobs on time on a pool of machines.",
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,  # they print local variables, and so passwords
 )
@@ -52,6 +53,12 @@ app.command("migrate", help="Bring the database to the schema of this version.")
     settings_command(DatabaseSettings, migrate_database)
 )
 app.command("up", help="Start everything on this machine: real servers, coordinators, workers, the API.")(up)
+app.add_typer(
+    typer.Typer(cls=JobGroup),
+    name="job",
+    help="Schedule jobs, look at them, change them: by the API.",
+    no_args_is_help=True,
+)
 app.add_typer(key, name="key", help="Add, list and revoke API keys, in the database.")
 app.command("import-crontab", help="Turn crontab files into jobs, through the API; safe to repeat.")(import_crontab)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Literal, Self, TypeVar, Unpack
 
 from pydantic import ValidationError
@@ -29,6 +29,7 @@ from ringcron.models import JobState
 V = TypeVar("V")
 
 DEFAULT_TIMEOUT: Final = timedelta(seconds=30)
+_LONG_AGO: Final = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 class Client:
@@ -73,6 +74,10 @@ class Client:
             idempotency_key=idempotency_key or fresh_key(),
         )
         return replace(self._read(CreatedJob, answer.body), created=answer.status == 201)
+
+    async def now(self) -> datetime:
+        """The database's clock, which decides what is due. To run a job in a minute: `await client.now() + …`."""
+        return (await self.create_job(NewJob(run_at=_LONG_AGO), dry_run=True)).created_at
 
     async def create_jobs(
         self, jobs: Iterable[NewJob], *, atomic: bool = False, idempotency_key: str | None = None

@@ -111,6 +111,9 @@ class Job(Value):
     timeout: Duration | None
     overlap: Overlap
     catchup: Catchup
+    catchup_window: Duration
+    jitter: Duration
+    on_exhausted: OnExhausted
     created_at: Instant
     updated_at: Instant
 

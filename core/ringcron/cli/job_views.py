@@ -1,0 +1,127 @@
+"""Jobs and their history as commands show them: as tables for people, as the API's documents for programs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+from ringcron.cli.tables import print_fields, print_table
+from ringcron.client import Cron, Every, Job, Preview, Run, Schedule, Skip
+from ringcron.client.values import document_of
+from ringcron.durations import format_duration
+
+
+def job_document(job: Job, *, with_payload: bool = True) -> dict[str, Any]:
+    """A job as the API shows it: of schedule and runAt the one that it has."""
+    document = document_of(job, whole=True)
+    document = {
+        name: value for name, value in document.items() if value is not None or name not in ("schedule", "runAt")
+    }
+    if isinstance(job.schedule, Cron | Every):
+        document["schedule"] = document_of(job.schedule)
+    if not with_payload:
+        del document["payload"]
+    return document
+
+
+def print_jobs(jobs: Sequence[Job]) -> None:
+    print_table(
+        ["JOB", "STATE", "NEXT RUN", "WHEN", "HANDLER", "NAME", "KEY"],
+        [(job.job_id, job.state, job.next_run_at, when(job), job.handler, job.name, job.key) for job in jobs],
+        empty="no jobs",
+    )
+
+
+def print_job(job: Job, *, upcoming: Sequence[Any] = ()) -> None:
+    print_fields(
+        {
+            "job": job.job_id,
+            "name": job.name,
+            "key": job.key,
+            "tags": job.tags,
+            "state": job.state,
+            "why dead": job.dead_reason,
+            "why paused": job.pause_reason,
+            "paused by": job.paused_by,
+            "next run": job.next_run_at,
+            "then": tuple(upcoming[1:4]),
+            "when": when(job),
+            "handler": job.handler,
+            "payload": None if job.payload is None else json.dumps(job.payload, ensure_ascii=False),
+            "occurrence": job.scheduled_for,
+            "attempt": f"{job.attempt} of {job.retry.max_attempts}",
+            "run": job.run_id,
+            "worker": job.lease_owner,
+            "lease until": job.lease_until,
+            "timeout": None if job.timeout is None else format_duration(job.timeout),
+            "overlap": job.overlap,
+            "catch-up": job.catchup,
+            "jitter": format_duration(job.jitter) if job.jitter else None,
+            "on exhausted": job.on_exhausted if job.schedule is not None else None,
+            "slot": job.slot,
+            "created": job.created_at,
+            "changed": job.updated_at if job.updated_at != job.created_at else None,
+        }
+    )
+
+
+def print_runs(runs: Sequence[Run]) -> None:
+    print_table(
+        ["RUN", "OUTCOME", "ATTEMPT", "STARTED", "TOOK", "SCHEDULED FOR", "CAUSE", "WORKER", "ERROR OR RESULT"],
+        [
+            (
+                run.run_id,
+                run.outcome or "running",
+                run.attempt,
+                run.started_at,
+                None if run.finished_at is None else _took(run.finished_at - run.started_at),
+                run.scheduled_for,
+                run.cause,
+                run.worker_id,
+                _said(run),
+            )
+            for run in runs
+        ],
+        empty="no runs",
+    )
+
+
+def print_skips(skips: Sequence[Skip]) -> None:
+    print_table(
+        ["FROM", "TO", "TICKS", "REASON"],
+        [(skip.first, skip.last, skip.count, skip.reason) for skip in skips],
+        empty="no skips",
+    )
+
+
+def print_preview(preview: Preview) -> None:
+    marks = {mark.at: mark.mark for mark in preview.marks}
+    print_table(["TICK", "REMARK"], [(tick, marks.get(tick)) for tick in preview.next_runs], empty="no ticks")
+
+
+def when(job: Job) -> str:
+    """The schedule, or the instant of a one-off, in a few words."""
+    if job.run_at is not None:
+        return "once"
+    return schedule_text(job.schedule)
+
+
+def schedule_text(schedule: Schedule | None) -> str:
+    match schedule:
+        case Cron():
+            return f"{schedule.expression} ({schedule.timezone})"
+        case Every():
+            return f"every {format_duration(schedule.interval)}"
+    return "" if schedule is None else json.dumps(schedule, ensure_ascii=False)
+
+
+def _took(duration: timedelta) -> str:
+    return f"{duration.total_seconds():.3f} s"
+
+
+def _said(run: Run) -> str | None:
+    if run.error is not None:
+        return (run.error.splitlines() or [""])[-1]  # of a traceback the last line says what it was
+    return None if run.result is None else json.dumps(run.result, ensure_ascii=False)

@@ -1,0 +1,310 @@
+"""`ringcron job …` against a real API: tables and JSON, exit codes, and errors that say what to do."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from typer.testing import CliRunner, Result
+
+from ringcron.cli import app
+from ringcron.local.processes import free_port
+from tests.support.programs import Api, Programs
+from tests.support.waiting import until_sync
+
+pytestmark = pytest.mark.processes
+
+FAR = "2100-01-01T00:00:00Z"
+NOBODY = "019f3a52-5d2c-7d0e-9d5c-0a8f6f3c1b2e"
+Job = Callable[..., Result]
+
+
+@pytest.fixture
+def api(programs: Programs, database_url: str) -> Api:
+    return programs.api(database_url)
+
+
+@pytest.fixture
+def job(api: Api) -> Job:
+    """Runs `ringcron job …` against the API."""
+    return lambda *arguments, **keywords: run(*arguments, RINGCRON_API_URL=api.url, **keywords)
+
+
+@pytest.fixture
+def database(database_url: str) -> Iterator[psycopg.Connection[Any]]:
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        yield connection
+
+
+def run(*arguments: str, stdin: str | None = None, **environment: str) -> Result:
+    return CliRunner().invoke(app, ["job", *arguments], input=stdin, env=environment)
+
+
+def added(job: Job, *arguments: str) -> dict[str, Any]:
+    done = job("add", "--json", *arguments)
+    assert done.exit_code == 0, done.output
+    document: dict[str, Any] = json.loads(done.stdout)
+    return document
+
+
+def claim(database: psycopg.Connection[Any], job_id: str) -> None:
+    database.execute(
+        "update jobs set state = 'claimed', lease_owner = 'w.1', lease_until = now() + interval '1 minute',"
+        " claimed_at = now(), lease_generation = 3, attempt = 1 where id = %s",
+        (job_id,),
+    )
+
+
+def test_what_is_added_is_what_the_api_stores(api: Api, job: Job) -> None:
+    document = added(
+        job,
+        *("--cron", "0 9 * * MON-FRI", "--timezone", "Europe/Madrid", "--end-at", FAR, "--max-runs", "7"),
+        *("--payload", '{"a": [1, null]}', "--handler", "log", "--name", "Report", "--key", "r"),
+        *("--tag", "x", "--tag", "y", "--max-attempts", "3", "--min-backoff", "250ms", "--max-backoff", "1h30m"),
+        *("--multiplier", "3", "--max-lost", "2", "--timeout", "PT10M", "--overlap", "buffer_one"),
+        *("--catchup", "all", "--catchup-window", "2d", "--jitter", "5m", "--on-exhausted", "dead"),
+    )
+    assert len(document.pop("nextRuns")) == 7
+    assert document.pop("created") is True
+    assert api.call("GET", f"/jobs/{document['jobId']}") == (200, document)
+    assert document["schedule"] == {
+        "cron": "0 9 * * MON-FRI",
+        "timezone": "Europe/Madrid",
+        "endAt": FAR,
+        "maxRuns": 7,
+    }
+    assert document["retry"] == {
+        "maxAttempts": 3,
+        "minBackoff": "PT0.25S",
+        "maxBackoff": "PT1H30M",
+        "multiplier": 3,
+        "maxLost": 2,
+    }
+    assert (document["payload"], document["tags"]) == ({"a": [1, None]}, ["x", "y"])
+    assert (document["timeout"], document["overlap"], document["catchup"]) == ("PT10M", "buffer_one", "all")
+    assert (document["catchupWindow"], document["jitter"], document["onExhausted"]) == ("P2D", "PT5M", "dead")
+
+
+def test_an_interval_and_an_instant(job: Job) -> None:
+    every = added(job, "--every", "20s", "--anchor", "2027-01-01T00:00:05Z")
+    assert every["schedule"] == {"every": "PT20S", "anchor": "2027-01-01T00:00:05Z"}
+    once = added(job, "--at", "2100-01-01T01:00:00+01:00")
+    assert once["runAt"] == FAR
+    assert "schedule" not in once
+
+
+def test_a_payload_may_come_from_a_file_or_from_standard_input(job: Job, tmp_path: Path) -> None:
+    file = tmp_path / "payload.json"
+    file.write_text('{"é": 1}', encoding="utf-8")
+    assert added(job, "--at", FAR, "--payload", f"@{file}")["payload"] == {"é": 1}
+    done = job("add", "--json", "--at", FAR, "--payload", "@-", stdin="[1, 2]")
+    assert json.loads(done.stdout)["payload"] == [1, 2]
+
+
+def test_people_see_the_job_and_when_it_runs(job: Job) -> None:
+    done = job("add", "--cron", "@daily", "--name", "Nightly")
+    assert done.exit_code == 0
+    assert re.search(r"^job +[0-9a-f-]{36}$", done.stdout, re.MULTILINE)
+    assert re.search(r"^when +@daily \(UTC\)$", done.stdout, re.MULTILINE)
+    assert re.search(r"^next run +\d{4}-\d\d-\d\d 00:00:00Z$", done.stdout, re.MULTILINE)
+    assert re.search(r"^then +(\d{4}-\d\d-\d\d 00:00:00Z(, )?){3}$", done.stdout, re.MULTILINE)
+    job_id = re.search(r"^job +(\S+)$", done.stdout, re.MULTILINE)
+    assert job_id
+    shown = job("show", job_id[1])
+    assert shown.exit_code == 0
+    assert re.search(r"^name +Nightly$", shown.stdout, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ((), "exactly one of --in, --at, --cron and --every"),
+        (("--in", "3s", "--at", FAR), "exactly one of"),
+        (("--in", "soon"), "'--in': must be a duration such as 3s"),
+        (("--at", "2027-01-01T00:00:00"), "'--at': has no offset"),
+        (("--every", "1 hour"), "'--every': must be a duration"),
+        (("--at", FAR, "--timezone", "UTC"), "--timezone: goes with --cron only"),
+        (("--at", FAR, "--max-runs", "3"), "--max-runs: goes with --cron or --every only"),
+        (("--cron", "@daily", "--anchor", FAR), "--anchor: goes with --every only"),
+        (("--at", FAR, "--payload", "{a"), "'--payload': is no JSON"),
+        (("--at", FAR, "--payload", "NaN"), "NaN is no JSON number"),
+        (("--at", FAR, "--payload", "[" * 100_000), "nested too deeply"),
+        (("--at", FAR, "--payload", "@/nowhere"), "/nowhere cannot be read: No such file"),
+        (("--at", FAR, "--overlap", "both"), "'--overlap'"),
+        (("--at", FAR, "--max-attempts", "many"), "'--max-attempts'"),
+    ],
+    ids=lambda value: " ".join(value)[:40] if isinstance(value, tuple) else "",
+)
+def test_wrong_usage_ends_with_2_before_any_call(arguments: tuple[str, ...], told: str) -> None:
+    done = run("add", *arguments, RINGCRON_API_URL="http://127.0.0.1:9")
+    assert done.exit_code == 2, done.output
+    assert done.stdout == ""
+    assert told in " ".join(done.stderr.split())
+
+
+def test_what_the_api_refuses_is_told_by_the_name_of_the_flag(job: Job) -> None:
+    done = job("add", "--cron", "61 * * * *", "--max-attempts", "0", "--handler", "no good", "--tag", "")
+    assert done.exit_code == 1
+    assert done.stdout == ""
+    for flag in ("--cron", "--max-attempts must be at least 1", "--handler must be", "--tag must not be empty"):
+        assert f"\n  {flag}" in done.stderr
+    never = job("add", "--cron", "0 0 30 2 *")
+    assert never.exit_code == 1
+    assert "--cron never has a tick" in never.stderr
+
+
+def test_with_json_an_error_is_a_problem_document(job: Job) -> None:
+    done = job("show", NOBODY, "--json")
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert json.loads(done.stderr)["code"] == "not-found"
+
+
+def test_a_key_that_is_taken_shows_the_way_forward(job: Job) -> None:
+    first = added(job, "--at", FAR, "--key", "k")
+    done = job("add", "--at", FAR, "--key", "k")
+    assert done.exit_code == 1
+    assert f"ringcron job show {first['jobId']}" in done.stderr
+    assert "--on-conflict" in done.stderr
+    kept = added(job, "--at", FAR, "--key", "k", "--on-conflict", "keep")
+    assert (kept["jobId"], kept["created"]) == (first["jobId"], False)
+
+
+def test_jobs_are_listed_in_a_table_that_is_never_cut(job: Job) -> None:
+    name = "a name that is " + "very " * 40 + "long"
+    added(job, "--at", FAR, "--name", name, "--tag", "t")
+    added(job, "--every", "PT15M", "--handler", "log", "--key", "k")
+    done = job("list")
+    header, *rows = done.stdout.splitlines()
+    assert header.split() == ["JOB", "STATE", "NEXT", "RUN", "WHEN", "HANDLER", "NAME", "KEY"]
+    assert len(rows) == 2
+    assert "every PT15M" in rows[0]
+    assert name in rows[1]
+    assert not any(row.endswith(" ") for row in rows)
+    assert len(job("list", "--tag", "t").stdout.splitlines()) == 2
+    none = job("list", "--state", "dead")
+    assert (none.exit_code, none.stdout, none.stderr) == (0, "", "no jobs\n")
+
+
+def test_what_others_wrote_cannot_rewrite_a_terminal(job: Job) -> None:
+    added(job, "--at", FAR, "--name", "\x1b[2Jgone\n[bold]x[/bold]")
+    done = job("list")
+    assert r"\x1b[2Jgone\x0a[bold]x[/bold]" in done.stdout
+    assert "\x1b" not in done.stdout
+
+
+def test_a_list_says_where_it_was_cut_and_all_of_it_can_be_had(job: Job) -> None:
+    ids = [added(job, "--at", FAR)["jobId"] for _ in range(5)][::-1]
+    cut = job("list", "--limit", "3", "--json")
+    assert [listed["jobId"] for listed in json.loads(cut.stdout)] == ids[:3]
+    assert "--all" in cut.stderr
+    whole = job("list", "--limit", "3", "--all", "--json")
+    assert [listed["jobId"] for listed in json.loads(whole.stdout)] == ids
+    assert whole.stderr == ""
+    assert "payload" not in json.loads(whole.stdout)[0]
+    assert json.loads(job("list", "--payload", "--json").stdout)[0]["payload"] is None
+
+
+def test_runs_of_a_real_worker_are_shown(job: Job, programs: Programs, database_url: str) -> None:
+    programs.worker(database_url)
+    good = added(job, "--at", "2020-01-01T00:00:00Z", "--handler", "log", "--payload", '{"message": "hi"}')["jobId"]
+    bad = added(job, "--at", "2020-01-01T00:00:00Z", "--handler", "fail", "--max-attempts", "1")["jobId"]
+
+    def ended(job_id: str) -> bool:
+        return any(run["outcome"] for run in json.loads(job("runs", job_id, "--json").stdout))
+
+    until_sync(lambda: ended(good) and ended(bad), seconds=30)
+    [run] = json.loads(job("runs", good, "--json").stdout)
+    assert (run["outcome"], run["cause"], run["attempt"]) == ("succeeded", "schedule", 1)
+    header, row = job("runs", bad).stdout.splitlines()
+    assert header.startswith("RUN")
+    assert f"{bad}.1" in row
+    assert "failed" in row
+    assert re.search(r"\d+\.\d{3} s", row)
+
+
+def test_a_job_without_history_says_so(job: Job) -> None:
+    job_id = added(job, "--at", FAR)["jobId"]
+    for history in ("runs", "skips"):
+        done = job(history, job_id)
+        assert (done.exit_code, done.stdout, done.stderr) == (0, "", f"no {history}\n")
+        assert json.loads(job(history, job_id, "--json").stdout) == []
+
+
+def test_a_cancelled_job(job: Job) -> None:
+    job_id = added(job, "--at", FAR)["jobId"]
+    done = job("cancel", job_id)
+    assert (done.exit_code, done.stdout) == (0, f"cancelled {job_id}: nothing will start any more\n")
+    assert json.loads(job("cancel", job_id, "--json").stdout) == {"jobId": job_id, "ended": True}
+    assert json.loads(job("show", job_id, "--json").stdout)["state"] == "cancelled"
+
+
+def test_a_claimed_job_shows_what_else_can_be_done(job: Job, database: psycopg.Connection[Any]) -> None:
+    job_id = added(job, "--at", FAR)["jobId"]
+    claim(database, job_id)
+    done = job("cancel", job_id)
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert "claimed by w.1" in done.stderr
+    assert f"ringcron job cancel {job_id} --after-current" in done.stderr
+    assert f"ringcron job cancel {job_id} --run" in done.stderr
+
+
+def test_nobody_at_the_address_ends_with_3(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    url = f"http://127.0.0.1:{free_port()}"
+    done = run("list", "--api", url)
+    assert (done.exit_code, done.stdout) == (3, "")
+    assert url in done.stderr
+    assert "ringcron up" in done.stderr
+    assert "--api" in done.stderr
+    as_json = run("list", "--json", "--api", url)
+    assert as_json.exit_code == 3
+    assert json.loads(as_json.stderr)["code"] == "unreachable"
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:8080", "ftp://x", "http://me:s3cret@x"])
+def test_what_is_no_address_ends_with_2(address: str) -> None:
+    done = run("list", "--api", address)
+    assert done.exit_code == 2
+    assert "s3cret" not in done.output
+
+
+def test_the_api_of_this_folder_is_found(api: Api, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("RINGCRON_API_URL", raising=False)
+    up_file = tmp_path / ".ringcron" / "up.json"
+    up_file.parent.mkdir()
+    up_file.write_text(json.dumps({"apiUrl": api.url}))
+    assert run("list").exit_code == 0
+    elsewhere = f"http://127.0.0.1:{free_port()}"
+    assert run("list", RINGCRON_API_URL=elsewhere).exit_code == 3
+    assert run("list", "--api", api.url, RINGCRON_API_URL=elsewhere).exit_code == 0
+
+
+def test_a_shell_completes_commands_states_and_ids(api: Api, job: Job) -> None:
+    first = added(job, "--at", FAR, "--name", "one $(touch x) 'two'")["jobId"]
+    assert {"add", "list", "redrive", "preview"} <= set(completed("ringcron job ", 2))
+    assert completed("ringcron job list --state d", 4) == ["due", "done", "dead"]
+    assert completed(f"ringcron job show --api {api.url} ", 5) == [first]
+    assert completed(f"ringcron job redrive --api {api.url} ", 5) == []
+    zsh = CliRunner().invoke(
+        app,
+        [],
+        prog_name="ringcron",
+        env={"_RINGCRON_COMPLETE": "complete_zsh", "_TYPER_COMPLETE_ARGS": f"ringcron job show --api {api.url} "},
+    )
+    assert "due one __touch x_ _two_" in zsh.stdout
+    unreachable = f"http://127.0.0.1:{free_port()}"
+    assert completed(f"ringcron job show --api {unreachable} ", 5) == []
+
+
+def completed(line: str, word: int) -> list[str]:
+    environment = {"_RINGCRON_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(word)}
+    done = CliRunner().invoke(app, [], prog_name="ringcron", env=environment)
+    assert done.exit_code == 0, done.output
+    assert done.stderr == ""
+    return done.stdout.split()

@@ -36,6 +36,17 @@ class Change:
     released: bool = False
 
 
+def followed_by(first: Change, second: Change) -> Change:
+    """Both as one. `second` was decided on the job that `first` left; at most one of them passes ticks over."""
+    return Change(
+        job=second.job,
+        skip=first.skip or second.skip,
+        waits=first.waits or second.waits,
+        reaped=first.reaped or second.reaped,
+        released=first.released or second.released,
+    )
+
+
 def reap_first(job: Job, now: datetime) -> tuple[Job, bool]:
     """The job without its lapsed lease, and whether it had one."""
     if job.state is not JobState.CLAIMED or job.lease_until is None or job.lease_until >= now:
@@ -79,7 +90,7 @@ def resume(job: Job, now: datetime) -> Change:
     if schedule is None:
         instant = job.scheduled_for if job.attempt == 0 else now
         return Change(job=_due(job, now, next_run_at=first_run_at(job.id, job.definition, instant, now)))
-    skip = passed(job, schedule, now, SkipReason.PAUSED)
+    skip = passed(job, now, SkipReason.PAUSED)
     if job.cause is not Cause.SCHEDULE or job.attempt > 0:
         return Change(job=_due(job, now, next_run_at=now, decided_until=now), skip=skip)
     return Change(job=_at_next_tick(job, schedule, now), skip=skip)
@@ -106,7 +117,6 @@ def redrive(job: Job, now: datetime, *, delay_seconds: float = 0.0) -> Change:
     """A dead job runs again, `delay_seconds` from now: the same occurrence, with all its attempts."""
     if job.state is not JobState.DEAD:
         raise WrongState(f"only a dead job can be redriven, and this one is {job.state}", state=job.state)
-    schedule = _schedule(job)
     again = _due(
         job,
         now,
@@ -115,9 +125,9 @@ def redrive(job: Job, now: datetime, *, delay_seconds: float = 0.0) -> Change:
         attempt=0,
         lost=0,
         dead_reason=None,
-        decided_until=job.decided_until if schedule is None else now,
+        decided_until=job.decided_until if job.definition.schedule is None else now,
     )
-    return Change(job=again, skip=None if schedule is None else passed(job, schedule, now, SkipReason.DEAD))
+    return Change(job=again, skip=passed(job, now, SkipReason.DEAD))
 
 
 def patch(job: Job, definition: Definition, now: datetime, *, after_current: bool) -> Change:
@@ -135,8 +145,8 @@ def patch(job: Job, definition: Definition, now: datetime, *, after_current: boo
         return _patch_after_current(job, definition, now, after_current)
     if not moved:
         return Change(job=_with_next(_changed(job, now, definition=definition)), reaped=reaped)
-    schedule = _schedule(job)
-    skip = None if schedule is None else passed(job, schedule, now, SkipReason.RESCHEDULED)
+    skip = passed(job, now, SkipReason.RESCHEDULED)
+    waiting = (job.after_current or {}).get("pause")
     job = _changed(
         job,
         now,
@@ -153,9 +163,9 @@ def patch(job: Job, definition: Definition, now: datetime, *, after_current: boo
         job = dataclasses.replace(job, scheduled_for=definition.run_at, next_run_at=next_run_at)
     else:
         job = _at_next_tick(job, parse_schedule(definition.schedule), now, keep_state=True)
-    if job.state in _PARKED_STATES:
-        job = dataclasses.replace(job, next_run_at=PARKED)
-    return Change(job=job, skip=skip, reaped=reaped)
+    if job.state is JobState.DUE and waiting is not None:  # what was to run before the pause is given up
+        job = dataclasses.replace(job, state=JobState.PAUSED, pause_reason=waiting["reason"], paused_by=waiting["by"])
+    return Change(job=_with_next(job), skip=skip, reaped=reaped)
 
 
 def _patch_after_current(job: Job, definition: Definition, now: datetime, after_current: bool) -> Change:
@@ -186,14 +196,24 @@ def cancel_after_current(job: Job, now: datetime) -> Change:
     return Change(job=cancelled, reaped=reaped, released=True)
 
 
-def passed(job: Job, schedule: Schedule, now: datetime, reason: SkipReason) -> Skip | None:
+def passed(job: Job, now: datetime, reason: SkipReason) -> Skip | None:
     """The ticks up to `now` that nothing has decided, as one skip. None where there are none, or where the schedule
-    that named them cannot be read any more."""
+    that named them cannot be read any more: that may be what the job died of, or what a patch takes away."""
+    return ticks_passed(job.definition.schedule, job.decided_until, now, reason)
+
+
+def ticks_passed(
+    document: Mapping[str, Any] | None, decided_until: datetime, now: datetime, reason: SkipReason
+) -> Skip | None:
+    """The same of a row that is known by these columns."""
+    if document is None:
+        return None
     try:
-        first, last = schedule.next_after(job.decided_until), schedule.latest(job.decided_until, now)
+        schedule = parse_schedule(document)
+        first, last = schedule.next_after(decided_until), schedule.latest(decided_until, now)
         if first is None or last is None:
             return None
-        return Skip(first=first, last=last, count=schedule.count(job.decided_until, now), reason=reason)
+        return Skip(first=first, last=last, count=schedule.count(decided_until, now), reason=reason)
     except ScheduleError:
         return None
 

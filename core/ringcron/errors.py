@@ -6,6 +6,8 @@
     ├── ScheduleError          a schedule that cannot be accepted            (HTTP 422)
     │   └── NeverFires         … because it has no tick within eight years   (HTTP 422)
     ├── JobNotFound            no job has that id                            (HTTP 404)
+    ├── RunNotFound            no run has that id                            (HTTP 404)
+    ├── RunFinished            the run has ended already                     (HTTP 409)
     ├── JobAlreadyClaimed      a worker claimed the job first                (HTTP 409)
     ├── WrongState             the job's state does not allow this           (HTTP 409)
     ├── KeyExists              another job holds that key                    (HTTP 409)
@@ -67,6 +69,14 @@ class NeverFires(ScheduleError):
 
 class JobNotFound(RingcronError):
     """No job has that id."""
+
+
+class RunNotFound(RingcronError):
+    """No run has that id."""
+
+
+class RunFinished(RingcronError):
+    """The run has ended already."""
 
 
 class JobAlreadyClaimed(RingcronError):

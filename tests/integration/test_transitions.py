@@ -16,13 +16,11 @@ from ringcron import changes
 from ringcron.changes import Change
 from ringcron.clock import DatabaseClock, SystemClock
 from ringcron.errors import JobAlreadyClaimed, WrongState
-from ringcron.lifecycle import after_run
-from ringcron.models import Arc, Cause, Claim, Job, JobState, RunOutcome
-from ringcron.store.answers import EndedRun
+from ringcron.models import Arc, Cause, Claim, Job, RunOutcome
 from ringcron.store.bounds import UNBOUNDED
 from ringcron.store.changing import change_job
-from ringcron.store.claimed import Claimed
 from ringcron.store.worker import WorkerStore
+from tests.support.completing import finish
 from tests.support.jobs import add_job, database_now, row_of, runs_of, skips_of
 
 pytestmark = pytest.mark.store
@@ -55,27 +53,6 @@ async def worker(database_url: str) -> AsyncIterator[WorkerStore]:
 
 async def claim_all(worker: WorkerStore) -> list[Claim]:
     return await worker.claim(Arc(lo=0, hi=4095), ["noop"], batch=10, bounds=UNBOUNDED)
-
-
-async def finish(worker: WorkerStore, claim: Claim, outcome: RunOutcome = RunOutcome.SUCCEEDED) -> JobState:
-    """What the worker does when the handler has ended; decided again where the definition changed meanwhile."""
-    (row,) = await worker.read_claimed([claim])
-    assert isinstance(row, Claimed)
-    now = claim.decided_until
-    completion = after_run(row.going, outcome, now=now, random=0.5, error="boom")
-    ended = EndedRun(
-        claim=claim,
-        revision=row.revision,
-        outcome=outcome,
-        error=None,
-        result=None,
-        started_at=0,
-        finished_at=0,
-        completion=completion,
-    )
-    done = await worker.complete_runs([ended])
-    assert len(done.written) == 1, done
-    return completion.state
 
 
 async def recurring(connection: Connection, **columns: Any) -> UUID:

@@ -53,7 +53,7 @@ def job_from_row(row: Mapping[str, Any]) -> Job:
         lease_generation=row["lease_generation"],
         claimed_at=row["claimed_at"],
         cancel_requested=row["cancel_requested"],
-        after_current=_document(row["after_current"]),
+        after_current=document_of(row["after_current"]),
         revision=row["revision"],
         pause_reason=row["pause_reason"],
         paused_by=row["paused_by"],
@@ -67,7 +67,7 @@ def _definition(row: Mapping[str, Any]) -> Definition:
     return Definition(
         handler=row["handler"],
         payload=passed_on(row["payload"]),
-        schedule=_document(row["schedule"]),
+        schedule=document_of(row["schedule"]),
         run_at=row["run_at"],
         key=row["key"],
         name=row["name"],
@@ -130,7 +130,8 @@ def passed_on(text: str | None) -> orjson.Fragment | None:
     return None if text is None else orjson.Fragment(text)
 
 
-def _document(text: str | None) -> Mapping[str, Any] | None:
+def document_of(text: str | None) -> Mapping[str, Any] | None:
+    """The JSON object in a column; what is none comes as {"unreadable": …}."""
     if text is None:
         return None
     try:

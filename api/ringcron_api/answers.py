@@ -13,6 +13,7 @@ from typing import Any
 from ringcron.durations import LONGEST, format_duration
 from ringcron.instants import format_instant
 from ringcron.models import Definition, Job, JobState, RetryPolicy, Run, Skip, WorkerReport
+from ringcron.store.audit import AuditEntry
 
 
 def job_answer(job: Job, *, with_payload: bool = True) -> dict[str, Any]:
@@ -80,6 +81,19 @@ def skip_answer(skip: Skip) -> dict[str, Any]:
         "to": format_instant(skip.last),
         "count": skip.count,
         "reason": skip.reason.value,
+    }
+
+
+def audit_answer(entry: AuditEntry) -> dict[str, Any]:
+    """What a caller did to a job; no keyId where no key was needed."""
+    act = entry.act
+    return {
+        "at": format_instant(entry.at),
+        "action": act.action.value,
+        "keyId": act.key_id,
+        "keyName": act.key_name,
+        "requestId": act.request_id,
+        "detail": act.detail,
     }
 
 

@@ -67,16 +67,16 @@ def place_from(key: bytes, *, by_time: bool) -> Place:
     return Place(job_id=UUID(bytes=tail), next_run_at=_instant(*_ONE.unpack(head)) if head else None)
 
 
-def generation_key(generation: int) -> bytes:
-    """The sort key of a run."""
-    return _ONE.pack(generation)
+def number_key(number: int) -> bytes:
+    """The sort key of a run, its generation; of an audit entry, its id."""
+    return _ONE.pack(number)
 
 
-def generation_from(key: bytes) -> int:
+def number_from(key: bytes) -> int:
     if len(key) != _ONE.size:
         raise InvalidCursor
-    generation: int = _ONE.unpack(key)[0]
-    return generation
+    number: int = _ONE.unpack(key)[0]
+    return number
 
 
 def instants_key(first: datetime, second: datetime) -> bytes:

@@ -6,13 +6,14 @@ from typing import Final
 
 from ringcron_api.fleet import list_shards, list_workers
 from ringcron_api.health import healthz, readyz, show_metrics
-from ringcron_api.history import list_runs, list_skips
+from ringcron_api.history import list_audit, list_runs, list_skips
 from ringcron_api.jobs import cancel_job, create_job, get_job, list_jobs
 from ringcron_api.openapi import examples
 from ringcron_api.operations import Answer, Operation
 from ringcron_api.reference import show_document, show_page
 from ringcron_api.schemas import CreateJob, ListJobs, Page
 from ringcron_api.shapes import (
+    AuditShape,
     CreatedJobShape,
     Health,
     JobPage,
@@ -126,6 +127,27 @@ OPERATIONS: Final = (
                 listed=True,
                 headers=_NEXT_PAGE,
                 examples={"skips": examples.SKIPS},
+            )
+        },
+        problems=("invalid-cursor", "not-found", "store-unavailable"),
+    ),
+    Operation(
+        method="GET",
+        path="/jobs/{jobId}/audit",
+        handler=list_audit,
+        name="listAudit",
+        group="History",
+        summary="List what callers did to a job, newest first",
+        description="Who cancelled, patched, paused, resumed, triggered or redrove it, or cancelled a run of it; "
+        "written with the change itself. Not its creation, and not a redrive of many. Kept as long as runs are.",
+        query=Page,
+        answers={
+            200: Answer(
+                description="A page of entries.",
+                shape=AuditShape,
+                listed=True,
+                headers=_NEXT_PAGE,
+                examples={"audit": examples.AUDIT},
             )
         },
         problems=("invalid-cursor", "not-found", "store-unavailable"),

@@ -12,6 +12,7 @@ from pydantic.alias_generators import to_camel
 from pydantic.json_schema import SkipJsonSchema
 
 from ringcron.models import Catchup, Cause, JobState, OnExhausted, Overlap, RunOutcome, SkipReason
+from ringcron.store.audit import Action
 
 StoredSchedule = Annotated[
     dict[str, Any],
@@ -144,6 +145,17 @@ class SkipShape(Shape):
     last: Instant = Field(alias="to", description="Included, as is `from`.")
     count: int
     reason: SkipReason
+
+
+class AuditShape(Shape):
+    """What a caller did to a job."""
+
+    at: Instant
+    action: Action
+    key_id: str | None = Field(description="The key that the caller showed; null where none was needed.")
+    key_name: str | None
+    request_id: str | None = Field(description="The log has the same.")
+    detail: dict[str, Any] | None = Field(description="Of a patch, a pause and a resume: the fields that were sent.")
 
 
 class ShardShape(Shape):

@@ -16,12 +16,15 @@ import pytest
 from ringcron.api_keys import KeyText, Scope
 from ringcron.errors import ApiKeyNameTaken, ApiKeyNotFound
 from ringcron.local.processes import free_port
+from ringcron.store.pool import Pool
 from ringcron_api.key_ring import BOUND_SECONDS, NEWS_SECONDS, TOUCH_SECONDS
+from ringcron_api.operations import Operation
 from ringcron_api.routes import OPERATIONS
 from ringcron_sql.migrate import migrate
 from tests.support.api import Answer, ApiCaller, running_api
 from tests.support.jobs import add_job
 from tests.support.keys import Keys, MovableClock, bearer, keys_of
+from tests.support.layouts import make_upkeep
 from tests.support.programs import Programs
 from tests.support.servers import OwnPostgres
 from tests.support.waiting import until, until_sync
@@ -59,6 +62,11 @@ async def listing(api: ApiCaller, key: KeyText | None = None) -> Answer:
     return await api.call("GET", "/jobs", headers={} if key is None else bearer(key))
 
 
+def path_of(operation: Operation) -> str:
+    """A path of an operation at which there is nothing."""
+    return operation.path.replace("{jobId}", str(uuid4())).replace("{runId}", f"{uuid4()}.1")
+
+
 async def test_without_any_key_everybody_is_let_in_and_from_the_first_one_on_nobody_else(
     api: ApiCaller, keys: Keys, clock: MovableClock
 ) -> None:
@@ -81,7 +89,7 @@ async def test_where_the_api_may_not_be_open_nobody_is_let_in_without_a_key_but_
 ) -> None:
     async with running_api(database_url, may_be_open=False) as api:
         for operation in OPERATIONS:
-            called = await api.call(operation.method, operation.path.replace("{jobId}", str(uuid4())))
+            called = await api.call(operation.method, path_of(operation))
             assert (called.status == 401) is not operation.open, operation.path
         assert {operation.path for operation in OPERATIONS if operation.open} == {
             "/healthz",
@@ -100,7 +108,7 @@ async def test_each_call_needs_its_scope_and_any_that_includes_it(api: ApiCaller
         if operation.open:
             continue
         for scope, key in by_scope.items():
-            path = operation.path.replace("{jobId}", str(uuid4()))
+            path = path_of(operation)
             answer = await api.call(operation.method, path, headers=bearer(key))
             allowed = scope.includes(operation.needed_scope)
             assert (answer.status == 403) is not allowed, (operation.path, scope)
@@ -115,6 +123,8 @@ def test_reading_needs_read_and_everything_else_more() -> None:
     assert needed["GET", "/jobs"] == needed["GET", "/metrics"] == Scope.READ
     assert needed["POST", "/jobs"] == needed["DELETE", "/jobs/{jobId}"] == Scope.WRITE
     assert all(scope is Scope.READ for (method, _), scope in needed.items() if method == "GET")
+    assert needed["POST", "/jobs/redrive"] == Scope.ADMIN
+    assert {path for (_, path), scope in needed.items() if scope is Scope.ADMIN} == {"/jobs/redrive"}
 
 
 async def test_what_is_no_live_key_is_refused_always_with_the_same_words(
@@ -234,6 +244,60 @@ async def test_who_cancelled_a_job_is_noted_with_the_cancel_and_not_without(
     first, *rest = await noted.fetchall()
     assert first[:4] == (by_nobody, "cancel", None, None)
     assert rest == [(by_key, "cancel", key.id, "billing", "r-1", True)]
+
+
+async def test_the_audit_of_a_job_says_who_did_what_and_outlives_it(
+    api: ApiCaller, keys: Keys, connection: Connection
+) -> None:
+    ops, billing = await keys.add(name="ops"), await keys.add(name="billing")
+    job_id = await add_job(connection, due_in=3600)
+    path = f"/jobs/{job_id}"
+    paused = await api.call("PATCH", path, json={"paused": True, "pauseReason": "month's end"}, headers=bearer(ops))
+    assert (paused.status, paused["pausedBy"]) == (200, f"ops (key {ops.id})")
+    assert (await api.call("PATCH", path, json={"paused": False}, headers=bearer(ops))).status == 200
+    assert (await api.call("PATCH", path, json={"name": "n"}, headers=bearer(billing))).status == 200
+    assert (await api.call("PATCH", path, json={"name": 1}, headers=bearer(billing))).status == 422
+    assert (await api.call("POST", f"{path}/trigger", headers=bearer(billing))).status == 202
+    assert (await api.call("POST", f"{path}/redrive", headers=bearer(billing))).status == 409
+    assert (await api.call("DELETE", path, headers=bearer(ops))).status == 204
+    await connection.execute("delete from jobs where id = %s", (job_id,))
+
+    whole = await api.call("GET", f"{path}/audit", headers=bearer(billing))
+    told = [(entry["action"], entry["keyName"], entry["keyId"]) for entry in whole.body]
+    assert told == [
+        ("cancel", "ops", ops.id),
+        ("trigger", "billing", billing.id),
+        ("patch", "billing", billing.id),
+        ("resume", "ops", ops.id),
+        ("pause", "ops", ops.id),
+    ]
+    assert whole.body[4]["detail"] == {"fields": ["pauseReason", "paused"]}
+    pages, link = [], f"{path}/audit?limit=2"
+    while link:
+        page = await api.call("GET", link, headers=bearer(billing))
+        pages.append(page.body)
+        link = page.headers.get("Link", "").partition(">")[0].removeprefix("<")
+    assert [len(page) for page in pages] == [2, 2, 1]
+    assert [entry for page in pages for entry in page] == whole.body
+    assert (await api.call("GET", f"/jobs/{uuid4()}/audit", headers=bearer(billing))).status == 404
+
+
+async def test_upkeep_keeps_the_audit_as_long_as_runs(database_url: str, connection: Connection) -> None:
+    for days in (0, 29, 31, 400):
+        await connection.execute(
+            "insert into audit_log (action, at) values ('cancel', now() - make_interval(days => %s))", (days,)
+        )
+    await connection.execute(
+        "insert into audit_log (action, at) select 'patch', now() - interval '1 year' from generate_series(1, 2500)"
+    )
+    pool = Pool(database_url, application_name="upkeep", max_size=2, seconds=60)
+    try:
+        done = await make_upkeep(pool, keep_runs_seconds=30 * 86400).step()
+    finally:
+        await pool.close()
+    assert "audit_log: swept 2502 old entries" in done
+    (row,) = await (await connection.execute("select count(*) from audit_log")).fetchall()
+    assert row == (2,)
 
 
 async def test_a_name_belongs_to_one_live_key_and_an_add_may_be_sent_twice(keys: Keys) -> None:

@@ -13,8 +13,8 @@ from ringcron.store.listing import JobFilter, Place
 from ringcron_api.cursors import (
     Cursors,
     InvalidCursor,
-    generation_from,
-    generation_key,
+    number_from,
+    number_key,
     instants_from,
     instants_key,
     place_from,
@@ -36,7 +36,7 @@ def test_a_job(job_id: UUID, instant: datetime | None) -> None:
 
 @given(GENERATIONS, INSTANTS, INSTANTS)
 def test_a_run_and_a_skip(generation: int, first: datetime, second: datetime) -> None:
-    assert generation_from(generation_key(generation)) == generation
+    assert number_from(number_key(generation)) == generation
     assert instants_from(instants_key(first, second)) == (first, second)
 
 
@@ -49,7 +49,7 @@ def test_any_text_is_refused(text: str) -> None:
 @given(st.binary(max_size=40))
 def test_any_key_is_read_or_refused(key: bytes) -> None:
     for read in (
-        generation_from,
+        number_from,
         instants_from,
         text_from,
         lambda key: place_from(key, by_time=True),

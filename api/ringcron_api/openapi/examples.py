@@ -101,6 +101,17 @@ SKIPS: Final[list[dict[str, Any]]] = [
     {"from": "2027-02-02T08:00:00Z", "to": "2027-02-05T08:00:00Z", "count": 4, "reason": "missed"}
 ]
 
+AUDIT: Final[list[dict[str, Any]]] = [
+    {
+        "at": "2027-02-03T10:11:12.131415Z",
+        "action": "pause",
+        "keyId": "4fGhT2kQ9b",
+        "keyName": "billing",
+        "requestId": "5b0c1d2e3f405162",
+        "detail": {"fields": ["paused", "pauseReason"]},
+    }
+]
+
 SHARDS: Final[dict[str, Any]] = {
     "items": [
         {

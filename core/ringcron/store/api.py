@@ -25,7 +25,7 @@ from ringcron.clock import Clock, DatabaseClock
 from ringcron.errors import JobAlreadyClaimed, JobNotFound, StoreUnavailable
 from ringcron.models import EARLIEST, PARKED, Job, JobState, Run, Skip, SkipReason, WorkerReport
 from ringcron.slots import created_at_of
-from ringcron.store.audit import Act, parameters_of
+from ringcron.store.audit import Act, AuditEntry, entry_from_row, parameters_of
 from ringcron.store.connection import Connection, Connections, transact
 from ringcron.store.creating import Created, NewJob, OnConflict, create, read_job
 from ringcron.store.lag import Lag, lag_by_slot
@@ -49,7 +49,7 @@ SESSION_OPTIONS: Final = "-c jit=off -c max_parallel_workers_per_gather=0"
 """For the connections of an ApiStore: a list for people takes one core at most, and no time to compile."""
 
 _CLOCK_FRESH_SECONDS: Final = 1.0
-_NEWEST_GENERATION: Final = 2**63 - 1
+_NEWEST: Final = 2**63 - 1
 _SLACK: Final = timedelta(days=1)
 
 
@@ -161,7 +161,7 @@ class ApiStore:
         """
         parameters = {
             "id": job_id,
-            "before": _NEWEST_GENERATION if before_generation is None else before_generation,
+            "before": _NEWEST if before_generation is None else before_generation,
             "limit": limit,
             **await self._since_creation(job_id),
         }
@@ -195,6 +195,17 @@ class ApiStore:
             )
             for row in rows
         ]
+
+    async def list_audit(self, job_id: UUID, *, before_id: int | None, limit: int) -> list[AuditEntry]:
+        """At most `limit` entries of a job's audit, newest first.
+
+        On the first page, raises JobNotFound where there is neither the job nor any entry of it.
+        """
+        parameters = {"job_id": job_id, "before": _NEWEST if before_id is None else before_id, "limit": limit}
+        rows = await self._rows(query("list_audit_entries"), parameters, prepare=True)
+        if not rows and before_id is None:
+            await self.get_job(job_id)
+        return [entry_from_row(row) for row in rows]
 
     async def list_workers(self, *, after: str = "", limit: int | None = None) -> list[WorkerReport]:
         """Workers that reported within SEEN_WITHIN_SECONDS, by id; at most `limit` after `after`."""

@@ -43,8 +43,8 @@ class Upkeep:
         retry_seconds: float = 60.0,
     ) -> None:
         """`connections` must allow a use of 30 s and more. Ended jobs, and runs and skips, stay for the given seconds
-        and until their day is as old as that; the oldest days of runs go before that while runs take more than
-        `keep_runs_bytes`, today's never. `retry_seconds`: how long a table is left alone that gave us no lock."""
+        and until their day is as old as that, audit entries for the seconds of runs; the oldest days of runs go before
+        that while runs take more than `keep_runs_bytes`, today's never. `retry_seconds`: how long a table is left alone that gave us no lock."""
         self._connections = connections
         self._clock = clock
         self._repartition = Repartition(connections, clock)
@@ -73,10 +73,11 @@ class Upkeep:
                 await self._sweep(table, done)
             except psycopg.Error as error:
                 failed.append(error)
-        try:
-            await self._sweep_answers(done)
-        except psycopg.Error as error:
-            failed.append(error)
+        for sweep in (self._sweep_answers, self._sweep_audit):
+            try:
+                await sweep(done)
+            except psycopg.Error as error:
+                failed.append(error)
         if failed:
             raise failed[0]
         return done
@@ -138,6 +139,11 @@ class Upkeep:
         swept = await self._sweep_by("sweep_idempotency_keys", {"kept_seconds": KEPT_SECONDS})
         if swept:
             done.append(f"idempotency_keys: swept {swept} answers older than a day")
+
+    async def _sweep_audit(self, done: list[str]) -> None:
+        swept = await self._sweep_by("sweep_audit_log", {"kept_seconds": self._keep[RUNS].total_seconds()})
+        if swept:
+            done.append(f"audit_log: swept {swept} old entries")
 
     async def _sweep_by(self, name: str, parameters: dict[str, Any]) -> int:
         swept = 0

@@ -6,7 +6,6 @@ tick is strictly later than now, so nothing before creation is caught up; an ins
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
@@ -15,20 +14,12 @@ from ringcron.going import jitter_of
 from ringcron.models import Job, JobState
 from ringcron.schedule import Schedule, parse_schedule
 from ringcron.slots import new_job_id
-from ringcron.store.creating import NewJob, OnConflict
+from ringcron.store.creating import Creation, NewJob, OnConflict
 from ringcron_api.definitions import definition_of, read_schedule, refuse_large_payload
 from ringcron_api.faults import Fault, ValidationFailed
 from ringcron_api.schemas import JOB_NAMES, CreateJob, read
 
 SHOWN_RUNS: Final = 10
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Creation:
-    """A job to be stored and what to do if its key is taken."""
-
-    new: NewJob
-    on_conflict: OnConflict
 
 
 def read_creation(document: Any, held_back: list[Fault], now: datetime) -> Creation:

@@ -13,12 +13,12 @@ from typing import Any, Final, Literal
 
 from pydantic_core import ErrorDetails
 
-Place = Literal["body", "query"]
+Place = Literal["body", "query", "header"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Fault:
-    """One fault. In a query the pointer names the parameter: /limit."""
+    """One fault. In a query or a header the pointer names it: /limit."""
 
     pointer: str
     code: str

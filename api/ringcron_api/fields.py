@@ -17,6 +17,7 @@ DURATION_PATTERN: Final = r"^P(\d+W|(\d+D)?(T(\d+H)?(\d+M)?(\d+([.,]\d{1,6})?S)?
 KEY_LIMIT: Final = 512
 NAME_LIMIT: Final = 256
 TAG_LIMIT: Final = 128
+REASON_LIMIT: Final = 1024
 TAGS_LIMIT: Final = 64
 LONGEST_BACKOFF: Final = timedelta(days=30)
 LONGEST_TIMEOUT: Final = timedelta(days=365)
@@ -87,6 +88,7 @@ def _whole(value: Any) -> Any:
 
 
 Attempts = Annotated[int, Field(ge=1, le=1000), BeforeValidator(_whole)]
+Count = Annotated[int, Field(ge=1, le=1000), BeforeValidator(_whole)]
 
 
 def _digits(value: Any) -> int:
@@ -97,6 +99,27 @@ def _digits(value: Any) -> int:
 
 PageSize = Annotated[int, Field(ge=1, le=MAX_PAGE), BeforeValidator(_digits)]
 """A whole number as a query writes it."""
+
+
+RedriveLimit = Annotated[int, Field(ge=1, le=10_000), BeforeValidator(_digits)]
+
+
+def _decimal(value: Any) -> float:
+    if not isinstance(value, str) or not re.fullmatch(r"\d{1,9}(\.\d{1,9})?", value, re.ASCII):
+        raise PydanticCustomError("type", "must be a number such as 50 or 0.5")
+    return float(value)
+
+
+PerSecond = Annotated[float, Field(ge=0.01, le=10_000), BeforeValidator(_decimal)]
+
+
+def _flag(value: Any) -> bool:
+    if value not in ("true", "false"):
+        raise PydanticCustomError("type", "must be true or false")
+    return bool(value == "true")
+
+
+Flag = Annotated[bool, PlainValidator(_flag), WithJsonSchema({"type": "boolean"})]
 
 
 def _handler(value: Any) -> str:
@@ -121,6 +144,7 @@ HandlerName = Annotated[
 ]
 Key = Annotated[str, Field(min_length=1, max_length=KEY_LIMIT)]
 Name = Annotated[str, Field(min_length=1, max_length=NAME_LIMIT)]
+PauseReason = Annotated[str, Field(min_length=1, max_length=REASON_LIMIT)]
 Tag = Annotated[str, Field(min_length=1, max_length=TAG_LIMIT)]
 
 

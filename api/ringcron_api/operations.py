@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from aiohttp import web
 from pydantic import BaseModel
 
 from ringcron.api_keys import Scope
+from ringcron.store.api import ANSWER_SECONDS
 from ringcron_api.schemas import NoQuery, Query, Wire
+
+BODY_LIMIT: Final = 1024 * 1024
+"""Bytes of a body, where an operation does not take more."""
+
+NDJSON: Final = "application/x-ndjson"
+"""JSON values, one on each line."""
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -23,6 +30,8 @@ class Answer:
     shape: type[BaseModel] | None = None
     listed: bool = False
     """A bare array of `shape`."""
+    line: type[BaseModel] | None = None
+    """What each line is where the body was NDJSON."""
     media_type: str = "application/json"
     headers: Mapping[str, str] = field(default_factory=dict)
     """Header → what it says."""
@@ -43,9 +52,18 @@ class Operation:
     query: type[Query] | None = NoQuery
     """None: whatever stands after the `?` is not looked at."""
     body: type[Wire] | None = None
+    body_kinds: tuple[str, ...] = ("application/json",)
+    body_line: type[Wire] | None = None
+    """What each line of an NDJSON body is, where one is taken."""
     body_examples: Mapping[str, Any] = field(default_factory=dict)
     answers: Mapping[int, Answer]
     problems: tuple[str, ...] = ()
+    idempotent: bool = False
+    """Takes Idempotency-Key. The handler does all that it does through `store_of`."""
+    body_limit: int = BODY_LIMIT
+    """Bytes of a body."""
+    seconds: float = ANSWER_SECONDS
+    """How long its work in the store may take."""
     open: bool = False
     """Answered without a key."""
     scope: Scope | None = None

@@ -1,4 +1,4 @@
-"""What a handler reads of a request: its body as strict JSON, its query, the id in its path.
+"""What a handler reads of a request: its body as strict JSON, its query, the id in its path, its store.
 
 Invariant: a body is read whole, within a limit of bytes and of time, before anything else is done for it.
 """
@@ -6,6 +6,7 @@ Invariant: a body is read whole, within a limit of bytes and of time, before any
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any, Final
 from uuid import UUID
 
@@ -13,45 +14,87 @@ import orjson
 from aiohttp import web
 
 from ringcron.errors import JobNotFound
+from ringcron.store.api import ApiStore
 from ringcron_api.faults import Fault, ValidationFailed
+from ringcron_api.keys import STORE
+from ringcron_api.operations import BODY_LIMIT
 from ringcron_api.problems import Problem, request_id_of
 from ringcron_api.schemas import Q, names_of, read
 from ringcron_api.strict_json import read_json
 
-BODY_LIMIT: Final = 1024 * 1024
-"""Bytes of a body."""
 BODY_SECONDS: Final = 30.0
 """How long a body may take to arrive."""
+JSON: Final = "application/json"
+MERGE_PATCH: Final = "application/merge-patch+json"
+_BODY: Final = web.RequestKey("body", bytes)
+_STORE: Final = web.RequestKey("store", ApiStore)
 _LARGE: Final = 64 * 1024
 """From this size a body is read in a thread, so that others are answered meanwhile."""
 
 
-async def json_body(request: web.Request) -> tuple[Any, list[Fault]]:
+async def json_body(request: web.Request, kinds: Sequence[str] = (JSON,)) -> tuple[Any, list[Fault]]:
     """The body's value and what in it cannot be held.
 
-    Raises Problem (unsupported-media-type, request-timeout, bad-request) and MalformedJson.
+    Raises Problem (unsupported-media-type, payload-too-large, request-timeout, bad-request) and MalformedJson.
     """
-    if request.content_type != "application/json" or "Content-Type" not in request.headers:
-        raise Problem("unsupported-media-type", "send JSON, with Content-Type: application/json")
+    demand_json(request, kinds)
+    body = await read_body(request)
+    if len(body) > _LARGE:
+        return await asyncio.to_thread(read_json, body)
+    return read_json(body)
+
+
+def demand_json(request: web.Request, kinds: Sequence[str]) -> None:
+    """Raises Problem `unsupported-media-type` unless the body is one of `kinds`, in UTF-8 and uncompressed."""
+    if request.content_type not in kinds or "Content-Type" not in request.headers:
+        raise Problem("unsupported-media-type", f"send JSON, with Content-Type: {' or '.join(kinds)}")
     if request.charset not in (None, "utf-8", "UTF-8"):
         raise Problem("unsupported-media-type", "send UTF-8, the only encoding that JSON has")
     if request.headers.get("Content-Encoding", "identity").lower() != "identity":
         raise Problem("unsupported-media-type", "send the body uncompressed")
-    if (request.content_length or 0) > BODY_LIMIT:
-        raise Problem(
-            "payload-too-large", f"the body has more than {BODY_LIMIT} bytes", headers={"Connection": "close"}
-        )
+
+
+async def read_body(request: web.Request, limit: int = BODY_LIMIT) -> bytes:
+    """The whole body; a second call gives the same. Raises Problem."""
+    if _BODY in request:
+        return request[_BODY]
+    if (request.content_length or 0) > limit:
+        raise _too_large(limit)
+    parts = []
+    size = 0
     try:
         async with asyncio.timeout(BODY_SECONDS):
-            body = await request.read()
+            async for part in request.content.iter_any():
+                size += len(part)
+                if size > limit:
+                    raise _too_large(limit)
+                parts.append(part)
     except TimeoutError:
         detail = f"the body did not arrive within {BODY_SECONDS:g} s"
         raise Problem("request-timeout", detail, headers={"Connection": "close"}) from None
     except web.RequestPayloadError:
         raise Problem("bad-request", "the body does not arrive as its headers say") from None
-    if len(body) > _LARGE:
-        return await asyncio.to_thread(read_json, body)
-    return read_json(body)
+    request[_BODY] = b"".join(parts)
+    return request[_BODY]
+
+
+def _too_large(limit: int) -> Problem:
+    return Problem("payload-too-large", f"the body has more than {limit} bytes", headers={"Connection": "close"})
+
+
+def store_of(request: web.Request) -> ApiStore:
+    """The store for this request: within the transaction of its answer, where there is one."""
+    return request.get(_STORE) or request.app[STORE]
+
+
+def put_within(request: web.Request, store: ApiStore) -> None:
+    """Let the request be answered with this store, which is a transaction."""
+    request[_STORE] = store
+
+
+def is_within(request: web.Request) -> bool:
+    """Whether all that is done for this request is one transaction."""
+    return _STORE in request
 
 
 def query_of(request: web.Request, model: type[Q]) -> Q:

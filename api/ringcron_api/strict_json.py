@@ -29,6 +29,9 @@ _MOST_INTEGER: Final = 2**64 - 1
 
 # Possessive and open-ended, so that no body makes it look twice at a byte.
 _TOKEN: Final = re.compile(r'"(?:[^"\\]++|\\.?)*+"?|[\[\]{}]|-?Infinity|NaN', re.DOTALL)
+_NUMBERS: Final = bytes.maketrans(b"0123456789E", b"0000000000e")
+_LONG: Final = b"0" * 19
+"""This, 0e0 or 0e+0 is in the text of every number that may be a rounded integer, written with _NUMBERS."""
 _SURROGATE: Final = re.compile(r"[\ud800-\udfff]")
 
 
@@ -48,11 +51,20 @@ def read_json(body: bytes) -> tuple[Any, list[Fault]]:
         value = orjson.loads(body)
     except orjson.JSONDecodeError:
         return _read_slowly(body)
+    faults = second_look(value, body)
+    return _read_slowly(body) if faults is None else (value, faults)
+
+
+def second_look(value: Any, text: bytes) -> list[Fault] | None:
+    """What in a value that orjson has read cannot be held; it then has null in those places. `text`: the JSON of it,
+    as it came or as orjson writes it. None: it must be read again, by the slower reader."""
+    if b"\\u" not in text and text.count(b"{") + text.count(b"[") <= MAX_DEPTH:
+        numbers = text.translate(_NUMBERS)
+        if _LONG not in numbers and b"0e0" not in numbers and b"0e+0" not in numbers:
+            return []
     reading = _Walk()
     reading.walk(value, 1)
-    if reading.deep or reading.rounded:
-        return _read_slowly(body)
-    return value, reading.faults
+    return None if reading.deep or reading.rounded else reading.faults
 
 
 class _Unheld:

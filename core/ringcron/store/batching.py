@@ -25,7 +25,7 @@ from psycopg.types.json import Jsonb
 from ringcron.errors import JobAlreadyClaimed, KeyExists, RingcronError, StatementRefused
 from ringcron.slots import slot_of
 from ringcron.store.connection import Connection
-from ringcron.store.creating import Created, NewJob, OnConflict, create
+from ringcron.store.creating import Created, Creation, NewJob, create
 from ringcron_sql import query
 
 _log = structlog.get_logger(__name__)
@@ -40,14 +40,6 @@ _TYPES: Final = (
 _LOCK_MASK: Final = 2**62 - 1
 _BREATH: Final = 500
 """Rows that are encoded in one go."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class BatchJob:
-    """A job to be stored and what to do if its key is taken."""
-
-    new: NewJob
-    on_conflict: OnConflict
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -70,7 +62,7 @@ class BatchRefused(Exception):
         super().__init__(f"{len(errors)} jobs of a batch refused")
 
 
-async def create_all(connection: Connection, jobs: Sequence[BatchJob], *, first_try: bool) -> list[BatchOutcome]:
+async def create_all(connection: Connection, jobs: Sequence[Creation], *, first_try: bool) -> list[BatchOutcome]:
     """Store every job that can be stored, or BatchRefused and none of them."""
     async with connection.transaction():
         stored = await _bulk(connection, jobs, first_try=first_try)
@@ -81,7 +73,7 @@ async def create_all(connection: Connection, jobs: Sequence[BatchJob], *, first_
     return outcomes
 
 
-async def create_each(connection: Connection, jobs: Sequence[BatchJob], *, first_try: bool) -> list[BatchOutcome]:
+async def create_each(connection: Connection, jobs: Sequence[Creation], *, first_try: bool) -> list[BatchOutcome]:
     """Store each job that can be stored; an error in the place of each other one."""
     try:
         async with connection.transaction():
@@ -92,7 +84,7 @@ async def create_each(connection: Connection, jobs: Sequence[BatchJob], *, first
     return await _one_by_one(connection, jobs, stored, first_try=first_try)
 
 
-async def _bulk(connection: Connection, jobs: Sequence[BatchJob], *, first_try: bool) -> list[BatchStored | None]:
+async def _bulk(connection: Connection, jobs: Sequence[Creation], *, first_try: bool) -> list[BatchStored | None]:
     """Store what nothing stands against; None for each job whose key was taken."""
     ids = [job.new.id for job in jobs]
     await connection.execute(query("lock_batch"), {"token": ids[0].int & _LOCK_MASK}, prepare=True)
@@ -115,7 +107,7 @@ async def _bulk(connection: Connection, jobs: Sequence[BatchJob], *, first_try: 
 
 async def _one_by_one(
     connection: Connection,
-    jobs: Sequence[BatchJob],
+    jobs: Sequence[Creation],
     stored: Sequence[BatchStored | None],
     *,
     first_try: bool,
@@ -128,7 +120,7 @@ async def _one_by_one(
     return [outcome for outcome in filled if outcome is not None]
 
 
-async def _one(connection: Connection, job: BatchJob, *, first_try: bool) -> BatchOutcome:
+async def _one(connection: Connection, job: Creation, *, first_try: bool) -> BatchOutcome:
     try:
         async with connection.transaction():
             what, stored = await create(connection, job.new, job.on_conflict, first_try=first_try)

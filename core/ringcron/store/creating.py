@@ -69,6 +69,14 @@ class NewJob:
         return first_run_at(job_id, self.definition, self.scheduled_for, self.created_at)
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Creation:
+    """A job to be stored and what to do if its key is taken."""
+
+    new: NewJob
+    on_conflict: OnConflict
+
+
 async def read_job(connection: Connection, job_id: UUID) -> Job | None:
     """The job of that id as it stands now."""
     async with connection.cursor(row_factory=dict_row) as cursor:

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
+from ringcron.api_keys import Scope
 from ringcron.cli import app
+from tests.support.keys import keys_of
 from tests.support.programs import Api, Programs
 from tests.support.waiting import until_sync
 
@@ -66,6 +68,26 @@ def test_a_second_import_changes_nothing(programs: Programs, database_url: str, 
     assert again.exit_code == 1
     assert "4 kept, 3 refused" in again.output
     assert jobs(api) == stored
+
+
+async def test_where_the_api_asks_for_a_key_it_is_taken_from_the_environment(
+    programs: Programs, database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with keys_of(database_url) as keys:
+        key = await keys.add(Scope.WRITE)
+    api = programs.api(database_url)
+    file = tmp_path / "home"
+    file.write_text("@daily echo good day\n")
+
+    without = imported(api, str(file))
+    assert without.exit_code == 1
+    assert "ringcron key add" in without.output
+    monkeypatch.setenv("RINGCRON_API_KEY", key.reveal())
+    assert "1 created" in imported(api, str(file)).output
+    monkeypatch.setenv("RINGCRON_API_KEY", f"{key.reveal()}\nX-Other: 1")
+    split = imported(api, str(file))
+    assert split.exit_code == 2
+    assert key.secret not in split.output
 
 
 def test_what_is_imported_runs(programs: Programs, database_url: str, tmp_path: Path) -> None:

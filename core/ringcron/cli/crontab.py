@@ -45,10 +45,16 @@ def import_crontab(
     api: Annotated[
         str, typer.Option(envvar="RINGCRON_API_URL", metavar="URL", help="The address of the API.")
     ] = "http://127.0.0.1:8080",
+    api_key: Annotated[
+        str | None,
+        typer.Option(
+            envvar="RINGCRON_API_KEY", metavar="KEY", help="The API key; others on this machine can see flags."
+        ),
+    ] = None,
 ) -> None:
     """Turn crontab lines into jobs; a second time changes nothing."""
     with told():
-        opened = None if dry_run else _Api(api)
+        opened = None if dry_run else _Api(api, api_key)
         rows: list[_Row] = []
         notes: dict[str, list[str]] = {}
         for path in files:
@@ -97,16 +103,20 @@ def _tell(rows: list[_Row], notes: dict[str, list[str]], timezone: str) -> None:
 class _Api:
     """The API, as far as creating jobs goes."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, api_key: str | None) -> None:
         if not url.startswith(("http://", "https://")):
             raise ConfigError([f"--api must be an http or https address, not {url!r}"])
         self._jobs = f"{url.rstrip('/')}/jobs"
+        self._headers = {"Content-Type": "application/json", "Accept": "application/json"}
+        if api_key is not None:
+            if not api_key.isascii() or not api_key.isprintable():
+                raise ConfigError(["--api-key must be a key as `ringcron key add` prints it"])
+            self._headers["Authorization"] = f"Bearer {api_key}"
         self._opener: OpenerDirector = build_opener(ProxyHandler({}))  # a scheduler's own address is never proxied
 
     def create(self, job: dict[str, Any]) -> tuple[str, str]:
         """(created, kept or refused; the job's id or why). StoreUnavailable when the API does not answer."""
-        headers = {"Content-Type": "application/json", "Accept": "application/json"}
-        request = Request(self._jobs, data=json.dumps(job).encode(), headers=headers, method="POST")
+        request = Request(self._jobs, data=json.dumps(job).encode(), headers=self._headers, method="POST")
         try:
             with self._opener.open(request, timeout=TIMEOUT_SECONDS) as answer:
                 job_id = json.load(answer)["jobId"]

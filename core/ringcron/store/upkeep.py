@@ -44,7 +44,8 @@ class Upkeep:
     ) -> None:
         """`connections` must allow a use of 30 s and more. Ended jobs, and runs and skips, stay for the given seconds
         and until their day is as old as that, audit entries for the seconds of runs; the oldest days of runs go before
-        that while runs take more than `keep_runs_bytes`, today's never. `retry_seconds`: how long a table is left alone that gave us no lock."""
+        that while runs take more than `keep_runs_bytes`, today's never. `retry_seconds`: how long a table is left alone
+        that gave us no lock."""
         self._connections = connections
         self._clock = clock
         self._repartition = Repartition(connections, clock)

@@ -33,7 +33,7 @@ STOP_SECONDS = 60
 class Up:
     """A running `ringcron up`."""
 
-    def __init__(self, folder: Path, *flags: str) -> None:
+    def __init__(self, folder: Path, *flags: str, **variables: str) -> None:
         self.folder = folder
         self._output = folder / "output"
         environment = {key: value for key, value in os.environ.items() if not key.startswith("RINGCRON_")}
@@ -44,7 +44,7 @@ class Up:
                 stdout=output,
                 stderr=output,
                 cwd=folder,
-                env={**environment, "RINGCRON_DRAIN_SECONDS": "5"},
+                env={**environment, "RINGCRON_DRAIN_SECONDS": "5", **variables},
             )
 
     @property
@@ -101,8 +101,8 @@ def folder() -> Iterator[Path]:
 def start(folder: Path) -> Iterator[Any]:
     started: list[Up] = []
 
-    def start(*flags: str, api_port: int = 0) -> Up:
-        started.append(Up(folder, "--api-port", str(api_port), *flags))
+    def start(*flags: str, api_port: int = 0, **variables: str) -> Up:
+        started.append(Up(folder, "--api-port", str(api_port), *flags, **variables))
         return started[-1]
 
     yield start
@@ -176,15 +176,22 @@ def test_everything_is_up_runs_jobs_restarts_what_dies_and_leaves_nothing(start:
     assert again.call("GET", f"/jobs/{job['jobId']}")["state"] == "done"
 
 
+def test_it_comes_up_although_the_api_asks_for_a_key(start: Any) -> None:
+    """RINGCRON_REQUIRE_KEYS=always, or a key made earlier: nobody can look whether the workers are there."""
+    up = start("--zookeeper", "none", RINGCRON_REQUIRE_KEYS="always").until_ready()
+    assert "the API asks for a key" in up.output
+    assert not answers(up, "/jobs")
+
+
 def printed_commands(output: str) -> list[str]:
     commands = re.findall(r"^  (curl (?:.*\\\n)*.*)$", output, re.MULTILINE)
     assert len(commands) == 5
     return [command for command in commands if "JOB_ID" not in command]
 
 
-def answers(up: Up) -> bool:
+def answers(up: Up, path: str = "/readyz") -> bool:
     try:
-        up.call("GET", "/readyz")
+        up.call("GET", path)
     except OSError:
         return False
     return True

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from ringcron.cli.api_connection import key_of
 from ringcron.cli.faults import told
 from ringcron.local.up import UpOptions, run
 
@@ -58,6 +60,7 @@ def up(
                 sample=sample,
                 zookeeper=zookeeper,
                 database=database,
+                api_key=key_of(os.environ),
             )
         )
     raise typer.Exit(code)

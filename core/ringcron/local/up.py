@@ -23,7 +23,7 @@ from ringcron.local.postgres import PostgresServer
 from ringcron.local.processes import free_port, is_free
 from ringcron.local.programs import Programs
 from ringcron.local.report import Addresses, announcement, up_document
-from ringcron.local.rest import ApiUnavailable, Rest
+from ringcron.local.rest import ApiUnavailable, KeyNeeded, Rest
 from ringcron.local.supervisor import Child, Supervisor
 from ringcron.local.zookeeper import ZooKeeperServer
 from ringcron_sql.migrate import migrate
@@ -51,6 +51,7 @@ class UpOptions:
     sample: bool
     zookeeper: str | None
     database: str | None
+    api_key: str | None = None
 
 
 def run(options: UpOptions) -> int:
@@ -132,7 +133,7 @@ class Up:
         except Exception as error:  # psycopg's errors, which only the store knows by name, are told like any other
             raise LocalServerError(f"the database cannot be migrated: {str(error).strip()}") from error
         port = options.api_port or free_port()
-        rest = Rest(port)
+        rest = Rest(port, options.api_key)
         programs = Programs(
             self._folder,
             database_url=database_url,
@@ -147,9 +148,12 @@ class Up:
         for number in range(1, options.workers + 1):
             await self._supervisor.start(programs.worker(f"worker-{number}", WORKERS))
         await self._supervisor.start(programs.api("api", API, port, rest), seconds=self._serving_seconds)
-        await self._until_serving(rest, assigned=zookeeper != "none")
-        if options.sample:
-            await asyncio.to_thread(samples.put_in, rest, self._clock.wall())
+        try:
+            await self._until_serving(rest, assigned=zookeeper != "none")
+            if options.sample:
+                await asyncio.to_thread(samples.put_in, rest, self._clock.wall())
+        except KeyNeeded:
+            say("the API asks for a key (RINGCRON_API_KEY): workers are not waited for, no sample jobs are put in")
         self._addresses = Addresses(port=port, database_url=database_url, zookeeper=zookeeper)
         self._supervisor.keep()
         self._write_up_file()

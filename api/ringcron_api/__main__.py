@@ -59,6 +59,7 @@ def main(settings: ApiSettings) -> int:
             pool_size=settings.pool_size,
             clock=clock,
             may_be_open=settings.may_be_open,
+            bell=settings.bell,
         )
         try:
             runner, url = await listen(app, settings.host, settings.port)

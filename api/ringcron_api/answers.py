@@ -10,7 +10,10 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
+from pydantic.alias_generators import to_camel
+
 from ringcron.durations import LONGEST, format_duration
+from ringcron.explain import Explanation
 from ringcron.instants import format_instant
 from ringcron.models import Definition, Job, JobState, RetryPolicy, Run, Skip, WorkerReport
 from ringcron.store.audit import AuditEntry
@@ -109,6 +112,21 @@ def worker_answer(worker: WorkerReport) -> dict[str, Any]:
         "tzdata": worker.tzdata,
         "epoch": worker.epoch,
         "draining": worker.draining,
+    }
+
+
+def explanation_answer(job: Job, explanation: Explanation, now: datetime) -> dict[str, Any]:
+    """Why a job has not run yet, at `now`."""
+    return {
+        "jobId": str(job.id),
+        "state": job.state.value,
+        "code": explanation.reason.value,
+        "sentence": explanation.sentence,
+        "fields": {
+            to_camel(name): format_instant(value) if isinstance(value, datetime) else value
+            for name, value in explanation.fields.items()
+        },
+        "takenAt": format_instant(now),
     }
 
 

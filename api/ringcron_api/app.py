@@ -6,33 +6,40 @@ Invariant: it needs PostgreSQL only, and that not to start: without it the API a
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from typing import Literal
 
 import orjson
 from aiohttp import web
 
 from ringcron.clock import Clock
-from ringcron.store.api import SESSION_OPTIONS, STATEMENT_SECONDS, ApiStore
+from ringcron.store.api import PATIENT_SECONDS, SESSION_OPTIONS, STATEMENT_SECONDS, ApiStore
+from ringcron.store.bell import Ringer
 from ringcron.store.keys import KeyStore
 from ringcron.store.pool import Pool
 from ringcron_api.access import Access
+from ringcron_api.bell import RINGER, ring_all
+from ringcron_api.idempotency import AnswerOnce
 from ringcron_api.key_ring import KeyRing
 from ringcron_api.keys import ACCESS, CLOCK, DOCUMENT, PAGE, SHARDS, STORE
 from ringcron_api.middleware import admit_all, answer_all
 from ringcron_api.openapi import make_document, make_page
-from ringcron_api.operations import Operation
-from ringcron_api.requests import BODY_LIMIT, meet_expectation
+from ringcron_api.operations import BODY_LIMIT, Operation
+from ringcron_api.requests import meet_expectation
 from ringcron_api.routes import OPERATIONS
 from ringcron_api.shards import ShardReader
 
 APPLICATION_NAME = "ringcron-api"
 
 
-def make_app(*, database_url: str, pool_size: int, clock: Clock, may_be_open: bool) -> web.Application:
+def make_app(
+    *, database_url: str, pool_size: int, clock: Clock, may_be_open: bool, bell: Literal["listen", "poll"] = "listen"
+) -> web.Application:
     """The API as an aiohttp application; its connections are opened and closed with it.
 
-    `may_be_open`: without a key everybody is let in as long as no live key exists.
+    `may_be_open`: without a key everybody is let in as long as no live key exists. `bell` "poll": workers are
+    told nothing, they look.
     """
-    app = web.Application(middlewares=[answer_all, admit_all], client_max_size=BODY_LIMIT)
+    app = web.Application(middlewares=[answer_all, admit_all, ring_all], client_max_size=BODY_LIMIT)
     operations: dict[web.AbstractRoute, Operation] = {}
     document = make_document(OPERATIONS)
     app[CLOCK] = clock
@@ -47,7 +54,7 @@ def make_app(*, database_url: str, pool_size: int, clock: Clock, may_be_open: bo
             seconds=STATEMENT_SECONDS,
             options=SESSION_OPTIONS,
         )
-        app[STORE] = ApiStore(pool, clock=clock)
+        app[STORE] = ApiStore(pool, clock=clock, patient=pool.patient(PATIENT_SECONDS))
         app[SHARDS] = ShardReader(app[STORE], clock)
         ring = KeyRing(KeyStore(pool, clock=clock), clock)
         app[ACCESS] = Access(ring, operations, may_be_open=may_be_open)
@@ -55,10 +62,20 @@ def make_app(*, database_url: str, pool_size: int, clock: Clock, may_be_open: bo
         await ring.close()
         await pool.close()
 
+    async def ringer(app: web.Application) -> AsyncIterator[None]:
+        app[RINGER] = Ringer(database_url, application_name=f"{APPLICATION_NAME}/bell")
+        await app[RINGER].start()
+        yield
+        await app[RINGER].close()
+
     app.cleanup_ctx.append(store)
+    if bell == "listen":
+        app.cleanup_ctx.append(ringer)
+    once = AnswerOnce(clock)
     for operation in OPERATIONS:
+        handler = once.wrap(operation) if operation.idempotent else operation.handler
         methods = ("GET", "HEAD") if operation.method == "GET" else (operation.method,)
         for method in methods:
-            route = app.router.add_route(method, operation.path, operation.handler, expect_handler=meet_expectation)
+            route = app.router.add_route(method, operation.path, handler, expect_handler=meet_expectation)
             operations[route] = operation
     return app

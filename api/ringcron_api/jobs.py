@@ -5,25 +5,32 @@ from __future__ import annotations
 from aiohttp import web
 
 from ringcron import metrics
+from ringcron.changes import cancel_after_current
 from ringcron.errors import JobAlreadyClaimed, JobNotFound
 from ringcron.store.audit import Action
 from ringcron.store.creating import Created
 from ringcron.store.listing import JobFilter, Place
 from ringcron_api.answers import created_answer, job_answer
+from ringcron_api.bell import note_job
 from ringcron_api.callers import act_of
 from ringcron_api.creation import next_runs, read_creation
+from ringcron_api.creation_schemas import CreateJobQuery
 from ringcron_api.cursors import Cursors, place_from, place_key
 from ringcron_api.keys import STORE
-from ringcron_api.requests import job_id_of, json_answer, json_body, query_of
-from ringcron_api.schemas import ListJobs, NoQuery
+from ringcron_api.requests import job_id_of, json_answer, json_body, query_of, store_of
+from ringcron_api.schemas import AfterCurrent, ListJobs, NoQuery
 
 
 async def create_job(request: web.Request) -> web.Response:
-    query_of(request, NoQuery)
+    query = query_of(request, CreateJobQuery)
     document, held_back = await json_body(request)
-    store = request.app[STORE]
+    store = store_of(request)
     creation = read_creation(document, held_back, await store.now())
+    if query.dry_run:
+        _, job = await store.rehearse(lambda within: within.insert_job(creation.new, creation.on_conflict))
+        return json_answer(created_answer(job, next_runs(job, creation.new.created_at)))
     what, job = await store.insert_job(creation.new, creation.on_conflict)
+    note_job(request, job)
     answer = created_answer(job, next_runs(job, creation.new.created_at))
     status = 201 if what is Created.CREATED else 200
     return json_answer(answer, status=status, headers={"Location": f"/jobs/{job.id}"})
@@ -61,9 +68,14 @@ async def get_job(request: web.Request) -> web.Response:
 
 
 async def cancel_job(request: web.Request) -> web.Response:
-    query_of(request, NoQuery)
+    job_id, query = job_id_of(request), query_of(request, AfterCurrent)
+    act = act_of(request, Action.CANCEL)
+    store = store_of(request)
+    if query.after_current:
+        job, change = await store.change_job(job_id, cancel_after_current, act)
+        return json_answer(job_answer(job), status=202) if change.waits else web.Response(status=204)
     try:
-        result = await request.app[STORE].cancel_job(job_id_of(request), act_of(request, Action.CANCEL))
+        result = await store.cancel_job(job_id, act)
     except JobAlreadyClaimed:
         metrics.CANCELS.labels("claimed").inc()
         raise

@@ -16,18 +16,29 @@ from typing import Any, Final
 import orjson
 from aiohttp import web
 
-from ringcron.errors import JobAlreadyClaimed, JobNotFound, KeyExists, StoreUnavailable
+from ringcron.errors import (
+    IdempotencyInProgress,
+    JobAlreadyClaimed,
+    JobNotFound,
+    KeyExists,
+    RunFinished,
+    RunNotFound,
+    ScheduleError,
+    StoreUnavailable,
+    WrongState,
+)
 from ringcron.instants import format_instant
 from ringcron_api.answers import run_id
 from ringcron_api.cursors import InvalidCursor
-from ringcron_api.faults import ValidationFailed
+from ringcron_api.faults import Fault, ValidationFailed
 from ringcron_api.strict_json import MalformedJson
 
 CONTENT_TYPE: Final = "application/problem+json"
 RETRY_AFTER_SECONDS: Final = 2
 REQUEST_ID_HEADER: Final = "X-Request-Id"
 _MADE: Final = web.RequestKey("request id", str)
-_REQUEST_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_REQUEST_ID: Final = re.compile(r"(?!rc_)[A-Za-z0-9._-]{1,64}")
+"""What is taken over from a caller: a plain short word, and no API key sent in the wrong header."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -51,11 +62,13 @@ PROBLEMS: Final[Mapping[str, Kind]] = {
     "run-finished": Kind(status=409, title="The run has ended already"),
     "wrong-state": Kind(status=409, title="The state of the job does not allow this"),
     "key-exists": Kind(status=409, title="Another job holds this key"),
+    "idempotency-in-progress": Kind(status=409, title="A request with this Idempotency-Key is being answered"),
     "payload-too-large": Kind(status=413, title="The body or the payload is too large"),
-    "unsupported-media-type": Kind(status=415, title="The body is not application/json"),
+    "unsupported-media-type": Kind(status=415, title="The body is not JSON of a kind that is accepted here"),
     "expectation-failed": Kind(status=417, title="The expectation in the header Expect cannot be met"),
     "validation-failed": Kind(status=422, title="The request says something that cannot be accepted"),
     "schedule-never-fires": Kind(status=422, title="The schedule never fires"),
+    "idempotency-key-reused": Kind(status=422, title="The Idempotency-Key came with another request before"),
     "too-many-requests": Kind(status=429, title="The API key was used more often than it may be"),
     "internal-error": Kind(status=500, title="Something went wrong here, not with the request"),
     "store-unavailable": Kind(status=503, title="The database cannot be reached"),
@@ -93,18 +106,20 @@ class Problem(Exception):
     def status(self) -> int:
         return PROBLEMS[self.code].status
 
-    def response(self, *, instance: str, request_id: str) -> web.Response:
-        """The answer. `instance`: the path that was asked for."""
-        document = {
+    def document(self) -> dict[str, Any]:
+        """The problem by itself, as it stands within an answer."""
+        return {
             "type": f"/docs#problem-{self.code}",
             "title": PROBLEMS[self.code].title,
             "status": self.status,
             "detail": self.detail,
-            "instance": instance,
             "code": self.code,
-            "requestId": request_id,
             **self.members,
         }
+
+    def response(self, *, instance: str, request_id: str) -> web.Response:
+        """The answer. `instance`: the path that was asked for."""
+        document = {**self.document(), "instance": instance, "requestId": request_id}
         return web.Response(
             body=orjson.dumps(document),
             status=self.status,
@@ -136,6 +151,12 @@ def problem_of(error: BaseException) -> Problem | None:
             return _stored_schedule(error)
         case KeyExists():
             return Problem("key-exists", str(error), members={"jobId": str(error.job_id)})
+        case IdempotencyInProgress():
+            return Problem(
+                "idempotency-in-progress",
+                "try again in a moment, with the same key",
+                headers={"Retry-After": str(RETRY_AFTER_SECONDS)},
+            )
         case StoreUnavailable():
             return Problem(
                 "store-unavailable",

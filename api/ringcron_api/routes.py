@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from ringcron_api.acts import ACTS
+from ringcron_api.creates import CREATES
+from ringcron_api.creation_schemas import CreateJobQuery
 from ringcron_api.fleet import list_shards, list_workers
 from ringcron_api.health import healthz, readyz, show_metrics
 from ringcron_api.history import list_audit, list_runs, list_skips
@@ -11,7 +14,7 @@ from ringcron_api.jobs import cancel_job, create_job, get_job, list_jobs
 from ringcron_api.openapi import examples
 from ringcron_api.operations import Answer, Operation
 from ringcron_api.reference import show_document, show_page
-from ringcron_api.schemas import CreateJob, ListJobs, Page
+from ringcron_api.schemas import AfterCurrent, CreateJob, ListJobs, Page
 from ringcron_api.shapes import (
     AuditShape,
     CreatedJobShape,
@@ -38,8 +41,10 @@ OPERATIONS: Final = (
         summary="Schedule a job, once or at each tick of a schedule",
         description="A one-off is a schedule that fires once. To be able to send the request again after a cut "
         "connection, give it a `key`.",
+        query=CreateJobQuery,
         body=CreateJob,
         body_examples=examples.CREATE_BODIES,
+        idempotent=True,
         answers={
             201: Answer(
                 description="The job, and when it will run next.",
@@ -48,13 +53,14 @@ OPERATIONS: Final = (
                 examples={"cron": examples.CREATED},
             ),
             200: Answer(
-                description="The key's job, kept or replaced.",
+                description="The key's job, kept or replaced. With `dryRun`: what would have been answered.",
                 shape=CreatedJobShape,
                 headers={"Location": "The path of the job."},
             ),
         },
         problems=("schedule-never-fires", "key-exists", "job-claimed", "store-unavailable"),
     ),
+    *CREATES,
     Operation(
         method="GET",
         path="/jobs",
@@ -88,9 +94,17 @@ OPERATIONS: Final = (
         description="One atomic statement decides. 204: nothing will start any more; also where the job was cancelled "
         "or had ended before. 409: a worker had already claimed it, and it may be running. The key and the tags of a "
         "cancelled job are free at once. A lease that has lapsed does not protect a job.",
-        answers={204: Answer(description="Nothing will start any more.")},
+        query=AfterCurrent,
+        answers={
+            204: Answer(description="Nothing will start any more."),
+            202: Answer(
+                description="Only with `afterCurrent=true`: nothing follows the run in progress.",
+                shape=WholeJobShape,
+            ),
+        },
         problems=("not-found", "job-claimed", "store-unavailable"),
     ),
+    *ACTS,
     Operation(
         method="GET",
         path="/jobs/{jobId}/runs",

@@ -20,12 +20,16 @@ from ringcron_api.fields import (
     Attempts,
     Backoff,
     CatchupWindow,
+    Flag,
     HandlerName,
     Instant,
     Jitter,
     Key,
     Name,
     PageSize,
+    PauseReason,
+    PerSecond,
+    RedriveLimit,
     Tag,
     Tags,
     Timeout,
@@ -183,6 +187,15 @@ class CreateJob(Settable):
     )
 
 
+class PatchJob(Settable):
+    """A merge patch (RFC 7396): fields that are not there stay, null takes a field back to its default."""
+
+    paused: bool | None = Field(
+        default=None, description="`true`: nothing starts any more until `false`. A run in progress is not stopped."
+    )
+    pause_reason: PauseReason | None = Field(default=None, description="For people; only with `paused: true`.")
+
+
 class Query(Wire):
     """The parameters after the `?`. Every one is text; none may be given twice."""
 
@@ -209,6 +222,21 @@ class ListJobs(Page):
     )
 
 
+class AfterCurrent(Query):
+    after_current: Flag = Field(
+        default=False, description="Where a run is in progress, wait for its end instead of being refused."
+    )
+
+
+class RedriveJobs(Query):
+    handler: HandlerName | None = None
+    tag: Tag | None = None
+    limit: RedriveLimit = Field(default=1000, description="At most so many, the oldest first.")
+    per_second: PerSecond | None = Field(
+        default=None, description="So many become due each second. Without it all are due at once."
+    )
+
+
 class NoQuery(Query):
     """A call without parameters."""
 
@@ -226,4 +254,5 @@ def names_of(model: type[Wire]) -> list[str]:
     return [field.alias or name for name, field in model.model_fields.items()]
 
 
+PATCH_NAMES: Final[Names] = {(): names_of(PatchJob), ("retry",): names_of(Retry)}
 JOB_NAMES: Final[Names] = {(): names_of(CreateJob), ("retry",): names_of(Retry)}

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 from pydantic.alias_generators import to_camel
 from pydantic.json_schema import SkipJsonSchema
 
+from ringcron.explain import Reason
 from ringcron.models import Catchup, Cause, JobState, OnExhausted, Overlap, RunOutcome, SkipReason
 from ringcron.store.audit import Action
 
@@ -138,6 +139,29 @@ class RunShape(Shape):
     result: Any = Field(description="What the handler returned.")
 
 
+class RedrivenShape(Shape):
+    count: int = Field(description="How many jobs were made due again. As many as `limit`: more may be dead.")
+    last_at: Instant | None = Field(description="When the last of them is due; null where there was none.")
+
+
+class StoppingRunShape(Shape):
+    """The worker that was asked to stop the run. Whether it did shows in the run's outcome."""
+
+    run_id: RunId
+    worker_id: str
+
+
+class ExplanationShape(Shape):
+    """Why a job has not run yet, or what is becoming of it."""
+
+    job_id: JobId
+    state: JobState
+    code: Reason = Field(description="For programs.")
+    sentence: str = Field(description="For people; may change.")
+    fields: dict[str, Any] = Field(description="What the sentence is made of; other members with other reasons.")
+    taken_at: Instant
+
+
 class SkipShape(Shape):
     """Ticks that were deliberately not run."""
 
@@ -219,10 +243,10 @@ class OpenApiDocument(Shape):
 
 
 class FaultShape(Shape):
-    pointer: str = Field(description="JSON pointer (RFC 6901) to the place in the body, or `/name` of a parameter.")
+    pointer: str = Field(description="JSON pointer (RFC 6901) into the body, or `/name` of a parameter or header.")
     code: str
     detail: str
-    place: Literal["query"] | SkipJsonSchema[None] = Field(
+    place: Literal["query", "header"] | SkipJsonSchema[None] = Field(
         default=None, alias="in", description="Only where it is not the body."
     )
 

@@ -68,17 +68,26 @@ class ApiCaller:
         headers = {} if content_type is None else {"Content-Type": content_type}
         return await self.call("POST", path, data=io.BytesIO(body), headers=headers)
 
-    async def delete(self, path: str) -> Answer:
-        return await self.call("DELETE", path)
+    async def patch(self, path: str, body: Any, **query: str) -> Answer:
+        return await self.call("PATCH", path, json=body, params=query)
+
+    async def delete(self, path: str, **query: str) -> Answer:
+        return await self.call("DELETE", path, params=query)
 
     async def call(self, method: str, path: str, **keywords: Any) -> Answer:
         async with self.session.request(method, self.url + path, **keywords) as response:
             text = await response.text()
             kind = response.content_type
-            body = json.loads(text) if kind.endswith("json") and text else text or None
+            body = _value(kind, text)
             answer = Answer(status=response.status, headers=response.headers, body=body)
         check(method, path, answer, kind)
         return answer
+
+
+def _value(kind: str, text: str) -> Any:
+    if kind.endswith("ndjson"):
+        return [json.loads(line) for line in text.splitlines()]
+    return json.loads(text) if kind.endswith("json") and text else text or None
 
 
 def check(method: str, path: str, answer: Answer, kind: str) -> None:
@@ -102,7 +111,8 @@ def check(method: str, path: str, answer: Answer, kind: str) -> None:
         assert kind == "application/problem+json"
         assert answer["status"] == answer.status
         assert answer["requestId"] == answer.headers["X-Request-Id"]
-    validate(schema, answer.body)
+    for value in answer.body if kind.endswith("ndjson") else [answer.body]:
+        validate(schema, value)
 
 
 def validate(schema: Mapping[str, Any], value: Any) -> None:

@@ -13,9 +13,10 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from ringcron import __version__
+from ringcron_api.openapi.patch_schema import patch_schema
 from ringcron_api.openapi.problem_schemas import problem_responses, problem_schemas
 from ringcron_api.openapi.texts import DESCRIPTION, GROUPS
-from ringcron_api.operations import Answer, Operation
+from ringcron_api.operations import NDJSON, Answer, Operation
 from ringcron_api.schemas import CRON_SCHEMA, CRON_TEXT_SCHEMA, EVERY_SCHEMA
 from ringcron_api.shapes import FaultShape, ProblemShape
 
@@ -24,6 +25,7 @@ Document = dict[str, Any]
 _ANY_CALL: Final = ("bad-request", "internal-error")
 _WITH_KEY: Final = ("unauthorized", "forbidden", "too-many-requests", "store-unavailable")
 _WITH_QUERY: Final = ("validation-failed",)
+_IDEMPOTENT: Final = ("idempotency-in-progress", "idempotency-key-reused")
 _WITH_BODY: Final = (
     "malformed-json",
     "request-timeout",
@@ -37,6 +39,21 @@ _JOB_ID: Final = {
     "required": True,
     "description": "The id of a job.",
     "schema": {"type": "string", "format": "uuid"},
+}
+_RUN_ID: Final = {
+    "name": "runId",
+    "in": "path",
+    "required": True,
+    "description": "The id of a run: `<jobId>.<leaseGeneration>`.",
+    "schema": {"type": "string"},
+}
+_IDEMPOTENCY_KEY: Final = {
+    "name": "Idempotency-Key",
+    "in": "header",
+    "required": False,
+    "description": "Makes it safe to send the request again: the same key with the same body gets the answer of the "
+    "first time, with `Idempotency-Replayed: true`, for 24 h. Only successes are kept. It belongs to caller and path.",
+    "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[ -~]+$"},
 }
 _KEY: Final = "apiKey"
 _KEY_SCHEME: Final = {
@@ -86,8 +103,9 @@ def _schemas(operations: Sequence[Operation]) -> dict[str, Any]:
     """Every model by its name on the wire."""
     models: set[type[BaseModel]] = {FaultShape, ProblemShape}
     for operation in operations:
-        shapes = (answer.shape for answer in operation.answers.values())
-        models.update(model for model in (operation.query, operation.body, *shapes) if model is not None)
+        shapes = (shape for answer in operation.answers.values() for shape in (answer.shape, answer.line))
+        read = (operation.query, operation.body, operation.body_line)
+        models.update(model for model in (*read, *shapes) if model is not None)
     ordered = sorted(models, key=lambda model: model.__name__)
     _, definitions = models_json_schema(
         [(model, "validation") for model in ordered], ref_template="#/components/schemas/{model}"
@@ -97,6 +115,8 @@ def _schemas(operations: Sequence[Operation]) -> dict[str, Any]:
     schemas |= {"CronSchedule": CRON_SCHEMA, "IntervalSchedule": EVERY_SCHEMA, "CronText": CRON_TEXT_SCHEMA}
     named = [{"$ref": f"#/components/schemas/{name}"} for name in ("CronSchedule", "IntervalSchedule", "CronText")]
     schemas["CreateJob"]["properties"]["schedule"]["anyOf"] = [*named, {"type": "null"}]
+    schemas["PreviewSchedule"]["properties"]["schedule"]["anyOf"] = named
+    schemas["PatchJob"] = patch_schema(schemas["PatchJob"])
     return schemas
 
 
@@ -131,18 +151,20 @@ def _parameters(schema: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _operation(operation: Operation, parameters: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    in_path = [_JOB_ID] if "{jobId}" in operation.path else []
+    in_path = [parameter for parameter in (_JOB_ID, _RUN_ID) if f"{{{parameter['name']}}}" in operation.path]
     codes = [*_ANY_CALL, *operation.problems]
     codes += () if operation.open else _WITH_KEY
     codes += _WITH_QUERY if operation.query else ()
     codes += _WITH_BODY if operation.body else ()
+    codes += _IDEMPOTENT if operation.idempotent else ()
+    in_header = [_IDEMPOTENCY_KEY] if operation.idempotent else []
     described: dict[str, Any] = {
         "operationId": operation.name,
         "tags": [operation.group],
         "summary": operation.summary,
         "description": _description(operation),
         "security": [] if operation.open else [{_KEY: [operation.needed_scope.value]}],
-        "parameters": [*in_path, *parameters],
+        "parameters": [*in_path, *parameters, *in_header],
         "responses": {
             **{str(status): _answer(answer) for status, answer in operation.answers.items()},
             **problem_responses(codes),
@@ -152,12 +174,15 @@ def _operation(operation: Operation, parameters: Sequence[Mapping[str, Any]]) ->
         described["requestBody"] = {
             "required": True,
             "content": {
-                "application/json": {
+                kind: {
                     "schema": _reference(operation.body),
                     "examples": _examples(operation.body_examples.items()),
                 }
+                for kind in operation.body_kinds
             },
         }
+        if operation.body_line is not None:
+            described["requestBody"]["content"][NDJSON] = {"schema": _reference(operation.body_line)}
     empty = ("description", "parameters")
     return {name: member for name, member in described.items() if member or name not in empty}
 
@@ -179,6 +204,8 @@ def _answer(answer: Answer) -> dict[str, Any]:
         if answer.examples:
             content["examples"] = _examples(answer.examples.items())
         described["content"] = {answer.media_type: content}
+        if answer.line is not None:
+            described["content"][NDJSON] = {"schema": _reference(answer.line)}
     elif answer.media_type != "application/json":
         described["content"] = {answer.media_type: {"schema": {"type": "string"}}}
     return described

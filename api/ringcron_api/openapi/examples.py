@@ -63,6 +63,42 @@ JOB: Final[dict[str, Any]] = {
 
 CREATED: Final[dict[str, Any]] = {**JOB, "nextRuns": ["2027-02-01T08:03:07.25Z", "2027-02-02T08:03:07.25Z"]}
 
+PATCH_BODIES: Final[dict[str, Any]] = {
+    "pause": {"paused": True, "pauseReason": "the report's database moves"},
+    "resume": {"paused": False},
+    "slower": {"schedule": {"cron": "0 9 * * MON"}, "retry": {"maxAttempts": 10}},
+    "once": {"schedule": None, "runAt": "2027-03-01T09:00:00Z"},
+    "defaults": {"timeout": None, "tags": None, "payload": {"url": "https://example.com/monthly"}},
+}
+
+PAUSED: Final[dict[str, Any]] = {
+    **JOB,
+    "state": "paused",
+    "nextRunAt": None,
+    "pauseReason": "the report's database moves",
+    "pausedBy": "operations (key 4fGhT2xB)",
+}
+
+REDRIVEN: Final[dict[str, Any]] = {"count": 120, "lastAt": "2027-02-01T08:02:00Z"}
+
+STOPPING_RUN: Final[dict[str, Any]] = {"runId": f"{_JOB_ID}.2", "workerId": "worker-2.9c41d07e"}
+
+EXPLANATION: Final[dict[str, Any]] = {
+    "jobId": _JOB_ID,
+    "state": "due",
+    "code": "back-off",
+    "sentence": "Attempt 1 of 3 did not succeed (HTTP 503); the next one is at 2027-02-01T08:00:32Z, in 21 s.",
+    "fields": {
+        "nextRunAt": "2027-02-01T08:00:32Z",
+        "scheduledFor": "2027-02-01T08:00:00Z",
+        "secondsLeft": 21.0,
+        "attempt": 1,
+        "maxAttempts": 3,
+        "error": "HTTP 503",
+    },
+    "takenAt": "2027-02-01T08:00:11Z",
+}
+
 JOB_PAGE: Final[dict[str, Any]] = {
     "items": [{name: value for name, value in JOB.items() if name != "payload"}],
     "nextCursor": "AZ8PB1nm3gGfOlJdLH0OnVwKj288Gy4",
@@ -143,4 +179,14 @@ WORKERS: Final[dict[str, Any]] = {
         }
     ],
     "nextCursor": None,
+}
+
+PREVIEW_BODY: Final[dict[str, Any]] = {
+    "schedule": {"cron": "30 2 * * *", "timezone": "Europe/Madrid"},
+    "after": "2027-03-27T00:00:00Z",
+    "count": 2,
+}
+PREVIEW: Final[dict[str, Any]] = {
+    "nextRuns": ["2027-03-27T01:30:00Z", "2027-03-28T01:00:00Z"],
+    "marks": [{"at": "2027-03-28T01:00:00Z", "mark": "moved"}],
 }

@@ -22,6 +22,7 @@ _MEMBERS: Final[dict[str, dict[str, Any]]] = {
         "cancelUrl": _TEXT,
     },
     "forbidden": {"neededScope": {"enum": [scope.value for scope in Scope]}},
+    "wrong-state": {"state": {"$ref": "#/components/schemas/JobState"}},
     "key-exists": {"jobId": {"type": "string", "format": "uuid"}},
 }
 

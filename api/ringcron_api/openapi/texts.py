@@ -73,7 +73,8 @@ never from when a run ended, so nothing drifts.
 """
 
 GROUPS: Final = {
-    "Jobs": "Create, read, list and cancel.",
+    "Jobs": "Create, read, list, change and cancel.",
+    "Acts": "What a person does to a job: run it now, run it again, stop a run, ask why it waits.",
     "History": "What became of each tick: runs, and skips for those that were deliberately not run.",
     "Pool": "The workers, and how late each part of the schedule is.",
     "Operations": "For probes, Prometheus and readers.",
@@ -92,11 +93,16 @@ PROBLEM_MEANINGS: Final = {
     "request-timeout": "The body did not arrive in time. Nothing was done.",
     "job-claimed": "A worker holds the job: it was claimed before this request. `runId` names the run that may be "
     "under way, `leaseUntil` how long its lease lasts unless it is renewed. To stop the run, post to `cancelUrl`.",
+    "run-finished": "The run had ended before it could be stopped; its outcome stands.",
+    "wrong-state": "`state` says what the job is. One that has ended stays as it is; a dead one can be redriven.",
     "key-exists": "`jobId` names the job that holds the key. `onConflict` says what else to do.",
-    "payload-too-large": "The body may have 1 MiB, the payload 256 KiB as compact JSON.",
+    "idempotency-in-progress": "A request with this `Idempotency-Key` was not answered within 2 s. Nothing was done "
+    "for this one: send it again, with the same key.",
+    "payload-too-large": "The body may have 1 MiB, that of a batch 64 MiB, the payload 256 KiB as compact JSON.",
     "unsupported-media-type": "Send `Content-Type: application/json`, in UTF-8, uncompressed.",
     "expectation-failed": "Only `Expect: 100-continue` is known.",
     "validation-failed": "`errors` holds every fault: `pointer`, `code` and `detail`.",
+    "idempotency-key-reused": "This `Idempotency-Key` came with another body or query within the last 24 h.",
     "schedule-never-fires": "The schedule has no tick within eight years, or none before its end.",
     "too-many-requests": "The key's own limit. `Retry-After` says in how many seconds the next call is let through. "
     "Nothing was done.",

@@ -10,45 +10,44 @@ which are not asked for fall away and partitions are pruned by the bounds.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any, Final, LiteralString, TypeVar
+from typing import Any, Final
 from uuid import UUID
 
-import psycopg
-from psycopg.rows import dict_row
-
-from ringcron.clock import Clock, DatabaseClock
-from ringcron.errors import JobAlreadyClaimed, JobNotFound, StoreUnavailable
+from ringcron.errors import JobAlreadyClaimed, JobNotFound
 from ringcron.models import EARLIEST, PARKED, Job, JobState, Run, Skip, SkipReason, WorkerReport
 from ringcron.slots import created_at_of
+from ringcron.store.acting import Acting
 from ringcron.store.audit import Act, AuditEntry, entry_from_row, parameters_of
-from ringcron.store.connection import Connection, Connections, transact
-from ringcron.store.creating import Created, NewJob, OnConflict, create, read_job
+from ringcron.store.batching import BatchOutcome, create_all, create_each
+from ringcron.store.calls import ANSWER_SECONDS, PATIENT_SECONDS, STATEMENT_SECONDS
+from ringcron.store.connection import Connection
+from ringcron.store.creating import Created, Creation, NewJob, OnConflict, create, read_job
 from ringcron.store.lag import Lag, lag_by_slot
 from ringcron.store.listing import JobFilter, Place, page_queries
 from ringcron.store.rows import job_from_row, run_from_row, worker_from_row
 from ringcron_sql import query
 from ringcron_sql.migrate import schema_version
 
-T = TypeVar("T")
+__all__ = [
+    "ANSWER_SECONDS",
+    "PATIENT_SECONDS",
+    "SESSION_OPTIONS",
+    "STATEMENT_SECONDS",
+    "ApiStore",
+    "Cancelled",
+    "SkipRecord",
+]
 
-STATEMENT_SECONDS: Final = 3.0
-"""Client-side limit on one use of a connection."""
-GIVE_UP_SECONDS: Final = 2.0
-"""After this long without a connection no further one is tried for."""
-ANSWER_SECONDS: Final = 5.0
-"""After this long a caller is told that the store is unavailable."""
 SEEN_WITHIN_SECONDS: Final = 15.0
 """A worker that has not reported for this long is not shown."""
 
 SESSION_OPTIONS: Final = "-c jit=off -c max_parallel_workers_per_gather=0"
 """For the connections of an ApiStore: a list for people takes one core at most, and no time to compile."""
 
-_CLOCK_FRESH_SECONDS: Final = 1.0
 _NEWEST: Final = 2**63 - 1
 _SLACK: Final = timedelta(days=1)
 
@@ -68,36 +67,8 @@ class SkipRecord:
     decided_at: datetime
 
 
-class ApiStore:
+class ApiStore(Acting):
     """The statements of one API process."""
-
-    def __init__(self, connections: Connections, *, clock: Clock) -> None:
-        self._connections = connections
-        self._clock = clock
-        self._database_clock = DatabaseClock(clock)
-        self._clock_read_at: float | None = None
-        self._working: set[asyncio.Task[Any]] = set()
-
-    async def now(self) -> datetime:
-        """The database's clock, read within the last second."""
-        if self._clock_read_at is None or self._clock.elapsed() - self._clock_read_at > _CLOCK_FRESH_SECONDS:
-            await self.read_clock()
-        return self._database_clock.now()
-
-    async def read_clock(self) -> datetime:
-        """The database's clock, read now: also the proof that the database answers."""
-
-        async def work(connection: Connection) -> datetime:
-            cursor = await connection.execute(query("read_clock"))
-            row = await cursor.fetchone()
-            assert row is not None
-            now: datetime = row[0]
-            return now
-
-        now = await self._run(work)
-        self._clock_read_at = self._clock.elapsed()
-        self._database_clock.observe(now, self._clock_read_at)
-        return now
 
     async def insert_job(self, new: NewJob, on_conflict: OnConflict) -> tuple[Created, Job]:
         """Store a new job. Raises KeyExists, and JobAlreadyClaimed where a claimed job was to be replaced."""
@@ -109,6 +80,22 @@ class ApiStore:
             return await create(connection, new, on_conflict, first_try=tries == 1)
 
         return await self._run(work)
+
+    async def insert_jobs(self, jobs: Sequence[Creation], *, whole: bool) -> list[BatchOutcome]:
+        """Store many new jobs, in one transaction but for those whose key is taken.
+
+        `whole`: all of them or none, then raises BatchRefused; else an error stands in the place of each job that could
+        not be stored.
+        """
+        tries = 0
+
+        async def work(connection: Connection) -> list[BatchOutcome]:
+            nonlocal tries
+            tries += 1
+            store_jobs = create_all if whole else create_each
+            return await store_jobs(connection, jobs, first_try=tries == 1)
+
+        return await self._run(work, connections=self._patient, seconds=PATIENT_SECONDS) if jobs else []
 
     async def get_job(self, job_id: UUID) -> Job:
         """Raises JobNotFound."""
@@ -233,43 +220,3 @@ class ApiStore:
         except (ValueError, OverflowError):  # no id of ours
             created_at = EARLIEST
         return {"from_at": max(EARLIEST, min(created_at, now) - _SLACK), "until_at": now + _SLACK}
-
-    async def _rows(
-        self, statement: LiteralString, parameters: Mapping[str, Any], *, prepare: bool
-    ) -> list[dict[str, Any]]:
-        async def work(connection: Connection) -> list[dict[str, Any]]:
-            async with connection.cursor(row_factory=dict_row) as cursor:
-                await cursor.execute(statement, parameters, prepare=prepare)
-                return await cursor.fetchall()
-
-        return await self._run(work)
-
-    async def _run(self, work: Callable[[Connection], Awaitable[T]]) -> T:
-        """Do the work within ANSWER_SECONDS.
-
-        Where a server is frozen the connection is cut and another is tried for, which takes longer than a caller should
-        wait: the caller is told, and the work ends by itself. Cancelling it would wait for that server once more.
-        """
-        task = asyncio.create_task(self._transact(work))
-        self._working.add(task)
-        task.add_done_callback(self._ended)
-        done, _ = await asyncio.wait((task,), timeout=ANSWER_SECONDS)
-        if not done:
-            raise StoreUnavailable(f"the database did not answer within {ANSWER_SECONDS:g} s")
-        return await task
-
-    def _ended(self, task: asyncio.Task[Any]) -> None:
-        self._working.discard(task)
-        if not task.cancelled():
-            task.exception()  # seen: nobody may be waiting for it any more
-
-    async def _transact(self, work: Callable[[Connection], Awaitable[T]]) -> T:
-        try:
-            return await transact(
-                self._connections, work, repeatable=True, give_up_after=GIVE_UP_SECONDS, clock=self._clock
-            )
-        except psycopg.OperationalError as error:
-            # Conflicts that did not end, a limit of the server's own, a lock not had: trying again later is the answer.
-            raise StoreUnavailable(f"the database did not finish in time: SQLSTATE {error.sqlstate}") from error
-        except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn) as error:
-            raise StoreUnavailable("the database has no schema that this version knows: migrate it") from error

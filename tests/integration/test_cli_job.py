@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,13 @@ def added(job: Job, *arguments: str) -> dict[str, Any]:
     return document
 
 
+def now(database: psycopg.Connection[Any]) -> datetime:
+    row = database.execute("select clock_timestamp()").fetchone()
+    assert row is not None
+    instant: datetime = row[0]
+    return instant
+
+
 def claim(database: psycopg.Connection[Any], job_id: str) -> None:
     database.execute(
         "update jobs set state = 'claimed', lease_owner = 'w.1', lease_until = now() + interval '1 minute',"
@@ -96,6 +104,39 @@ def test_an_interval_and_an_instant(job: Job) -> None:
     once = added(job, "--at", "2100-01-01T01:00:00+01:00")
     assert once["runAt"] == FAR
     assert "schedule" not in once
+
+
+def test_soon_is_counted_by_the_clock_of_the_database(job: Job, database: psycopg.Connection[Any]) -> None:
+    before = now(database)
+    run_at = datetime.fromisoformat(added(job, "--in", "1h30m")["runAt"])
+    assert before <= run_at - timedelta(minutes=90) <= now(database)
+
+
+def test_a_rehearsal_creates_nothing(job: Job) -> None:
+    done = job("add", "--every", "20s", "--name", "Rehearsed", "--dry-run")
+    assert done.exit_code == 0
+    assert "Rehearsed" in done.stdout
+    assert json.loads(job("list", "--json").stdout) == []
+    assert job("add", "--every", "20s", "--handler", "no good", "--dry-run").exit_code == 1
+
+
+def test_a_schedule_is_previewed_with_its_clock_changes(job: Job) -> None:
+    flags = ("--cron", "30 2 * * *", "--timezone", "Europe/Madrid", "--after", "2027-03-27T00:00:00Z", "--count", "3")
+    done = job("preview", *flags)
+    assert done.exit_code == 0, done.output
+    assert [line[:20] for line in done.stdout.splitlines()[1:]] == [
+        "2027-03-27 01:30:00Z",
+        "2027-03-28 01:00:00Z",
+        "2027-03-29 00:30:00Z",
+    ]
+    preview = json.loads(job("preview", "--json", *flags).stdout)
+    [mark] = preview["marks"]
+    assert mark["at"] == preview["nextRuns"][1] == "2027-03-28T01:00:00Z"
+    assert mark["mark"] in done.stdout.splitlines()[2]
+    assert job("preview").exit_code == 2
+    refused = job("preview", "--cron", "@reboot")
+    assert refused.exit_code == 1
+    assert "--cron" in refused.stderr
 
 
 def test_a_payload_may_come_from_a_file_or_from_standard_input(job: Job, tmp_path: Path) -> None:

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import re
+import subprocess
+import sys
+import textwrap
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 
+import ringcron.client
 from ringcron.client import (
+    ApiError,
     Catchup,
     Client,
     Cron,
@@ -30,7 +37,7 @@ from ringcron.client import (
 )
 from ringcron.client.transport import Request
 from tests.support.api import running_api
-from tests.support.jobs import add_job
+from tests.support.jobs import add_job, database_now
 from tests.support.programs import Programs
 from tests.support.waiting import until
 
@@ -121,6 +128,75 @@ async def test_every_fault_of_a_job_is_told_at_once(client: Client) -> None:
         await client.create_job(NewJob(schedule=Cron("0 0 30 2 *")))
 
 
+async def test_a_rehearsal_stores_nothing(client: Client) -> None:
+    rehearsed = await client.create_job(NewJob(schedule=Cron("@daily"), key="k"), dry_run=True)
+    assert (rehearsed.created, rehearsed.key, len(rehearsed.next_runs)) == (False, "k", 10)
+    assert [job async for job in client.list_jobs()] == []
+
+
+async def test_the_clock_is_the_databases(client: Client, connection: psycopg.AsyncConnection[Any]) -> None:
+    before = await database_now(connection)
+    now = await client.now()
+    assert before <= now <= await database_now(connection)
+
+
+async def test_a_batch_says_what_became_of_each_job(client: Client) -> None:
+    good = NewJob(run_at=FAR, key="a", payload={"text": "two\nlines \u2028"})
+    first, refused, again, kept = await client.create_jobs(
+        [good, NewJob(run_at=FAR, handler="no good"), good, NewJob(run_at=FAR, key="a", on_conflict="keep")]
+    )
+    assert (first.index, first.status, first.error) == (0, 201, None)
+    assert first.job_id is not None
+    assert (await client.get_job(first.job_id)).payload == {"text": "two\nlines \u2028"}
+    assert first.next_run_at == FAR
+    assert (refused.index, refused.status, refused.job_id) == (1, 422, None)
+    assert isinstance(refused.error, ValidationFailed)
+    assert [fault.pointer for fault in refused.error.errors] == ["/handler"]
+    assert isinstance(again.error, KeyExists)
+    assert again.error.job_id == first.job_id
+    assert (kept.status, kept.job_id) == (200, first.job_id)
+    assert await client.create_jobs([]) == ()
+
+
+async def test_an_atomic_batch_is_stored_whole_or_not_at_all(client: Client) -> None:
+    good, bad = NewJob(run_at=FAR), NewJob(run_at=FAR, handler="no good")
+    with pytest.raises(ValidationFailed) as caught:
+        await client.create_jobs([good, bad], atomic=True)
+    assert [fault.pointer for fault in caught.value.errors] == ["/1/handler"]
+    assert [job async for job in client.list_jobs()] == []
+    stored = await client.create_jobs([good, good], atomic=True)
+    assert [result.status for result in stored] == [201, 201]
+    assert len({result.job_id for result in stored}) == 2
+
+
+async def test_a_call_that_is_made_again_with_its_key_creates_nothing_more(client: Client) -> None:
+    job = NewJob(run_at=FAR)
+    several = await asyncio.gather(*(client.create_job(job, idempotency_key="mine") for _ in range(10)))
+    assert len({created.job_id for created in several}) == 1
+    batches = [await client.create_jobs([job, job], idempotency_key="mine") for _ in range(2)]
+    assert batches[0] == batches[1]
+    assert len([job async for job in client.list_jobs()]) == 3
+    with pytest.raises(ApiError) as caught:
+        await client.create_job(NewJob(run_at=FAR, name="another"), idempotency_key="mine")
+    assert caught.value.code == "idempotency-key-reused"
+
+
+async def test_a_schedule_is_previewed_with_its_clock_changes(client: Client) -> None:
+    night = Cron("30 2 * * *", timezone="Europe/Madrid")
+    after = datetime(2027, 3, 27, tzinfo=UTC)
+    preview = await client.preview(night, after=after, count=3)
+    assert preview.next_runs == (
+        datetime(2027, 3, 27, 1, 30, tzinfo=UTC),
+        datetime(2027, 3, 28, 1, 0, tzinfo=UTC),
+        datetime(2027, 3, 29, 0, 30, tzinfo=UTC),
+    )
+    [mark] = preview.marks
+    assert mark.at == preview.next_runs[1]
+    assert len((await client.preview(Every(timedelta(minutes=1)))).next_runs) == 10
+    with pytest.raises(NeverFires):
+        await client.preview(Cron("0 0 30 2 *"))
+
+
 async def test_a_key_that_is_taken_says_by_which_job(client: Client) -> None:
     first = await client.create_job(NewJob(run_at=FAR, key="k"))
     with pytest.raises(KeyExists) as caught:
@@ -203,7 +279,8 @@ async def test_runs_and_skips_are_walked_over_their_pages(
     await connection.execute(
         "insert into runs (job_id, lease_generation, claimed_at, attempt, scheduled_for, cause, worker_id, started_at,"
         " finished_at, outcome, error, result)"
-        " select %s, n, now(), n, now(), 'schedule', 'w.1', now(), now(), 'failed', 'boom', %s from generate_series(1, 2) n",
+        " select %s, n, now(), n, now(), 'schedule', 'w.1', now(), now(), 'failed', 'boom', %s"
+        " from generate_series(1, 2) n",
         (job_id, '{"n": 1}'),
     )
     await connection.execute(
@@ -263,3 +340,21 @@ async def claimed_job(connection: psycopg.AsyncConnection[Any]) -> object:
         (job_id,),
     )
     return job_id
+
+
+@pytest.mark.processes
+def test_the_documented_examples_run(programs: Programs, database_url: str, tmp_path: Path) -> None:
+    api = programs.api(database_url)
+    readme = (Path(__file__).parents[2] / "core" / "README.md").read_text(encoding="utf-8")
+    [in_readme] = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
+    [in_docstring] = re.findall(
+        r"^ *import asyncio\n.*asyncio\.run\(main\(\)\)\n", ringcron.client.__doc__, re.DOTALL | re.MULTILINE
+    )
+    for number, example in enumerate((in_readme, textwrap.dedent(in_docstring))):
+        assert "http://127.0.0.1:8080" in example
+        script = tmp_path / f"example-{number}.py"
+        script.write_text(example.replace("http://127.0.0.1:8080", api.url), encoding="utf-8")
+        done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=60, check=False)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout
+    assert api.call("GET", "/jobs?tag=nightly")[1]["items"]

@@ -172,6 +172,11 @@ def test_a_patched_schedule_leaves_nothing_of_the_old_one() -> None:
         },
         "timeout": "PT5S",
         "catchup": None,
+        "runAt": None,
+    }
+    assert merge_patch_of({"run_at": datetime(2027, 1, 1, tzinfo=UTC)}) == {
+        "runAt": "2027-01-01T00:00:00Z",
+        "schedule": None,
     }
 
 

@@ -39,8 +39,8 @@ async def _cancel_run(call: Call, job: str) -> None:
     if run_id is None:
         typer.echo(f"ringcron: no run of {job} is in progress", err=True)
         raise typer.Exit(1)
-    await call.client.cancel_run(run_id)
-    call.tell({"runId": run_id}, lambda: typer.echo(f"asked the worker to stop {run_id}"))
+    worker_id = await call.client.cancel_run(run_id)
+    call.tell({"runId": run_id, "workerId": worker_id}, lambda: typer.echo(f"asked {worker_id} to stop {run_id}"))
 
 
 async def pause_job(

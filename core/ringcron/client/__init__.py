@@ -40,7 +40,7 @@ from ringcron.client.errors import (
     ValidationFailed,
     WrongState,
 )
-from ringcron.client.history import Run, Skip
+from ringcron.client.history import AuditEntry, Run, Skip
 from ringcron.client.jobs import BatchResult, CreatedJob, Explanation, Job, JobChanges, NewJob, Redriven, Retry
 from ringcron.client.pages import Listing, Page
 from ringcron.client.pool import Shard, Shards, SlotLag, Worker
@@ -50,6 +50,7 @@ from ringcron.models import Arc, Catchup, Cause, JobState, OnExhausted, Overlap,
 __all__ = [
     "ApiError",
     "Arc",
+    "AuditEntry",
     "BatchResult",
     "Catchup",
     "Cause",

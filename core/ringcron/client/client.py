@@ -15,13 +15,22 @@ from typing import Any, Final, Literal, Self, TypeVar, Unpack
 from pydantic import ValidationError
 
 from ringcron.client.errors import Misdirected
-from ringcron.client.history import Run, Skip
-from ringcron.client.jobs import Batch, BatchResult, CreatedJob, Explanation, Job, JobChanges, NewJob, Redriven
+from ringcron.client.history import AuditEntry, Run, Skip
+from ringcron.client.jobs import (
+    BatchResult,
+    CreatedJob,
+    Explanation,
+    Job,
+    JobChanges,
+    NewJob,
+    Redriven,
+    StoppingRun,
+)
 from ringcron.client.pages import Listing, Page
 from ringcron.client.parameters import fresh_key, id_in_path, merge_patch_of, query_of
 from ringcron.client.pool import Shards, Worker
 from ringcron.client.schedules import Cron, Every, Preview
-from ringcron.client.transport import Answer, Request, Transport
+from ringcron.client.transport import MERGE_PATCH, NDJSON, Answer, Request, Transport, json_content
 from ringcron.client.values import document_of, read
 from ringcron.clock import Clock, SystemClock
 from ringcron.models import JobState
@@ -69,8 +78,8 @@ class Client:
         answer = await self._call(
             "POST",
             "/jobs",
-            query={"dryRun": "true"} if dry_run else {},
-            body=document_of(job),
+            query=query_of(dryRun=dry_run or None),
+            content=json_content(document_of(job)),
             idempotency_key=idempotency_key or fresh_key(),
         )
         return replace(self._read(CreatedJob, answer.body), created=answer.status == 201)
@@ -80,21 +89,28 @@ class Client:
         return (await self.create_job(NewJob(run_at=_LONG_AGO), dry_run=True)).created_at
 
     async def create_jobs(
-        self, jobs: Iterable[NewJob], *, atomic: bool = False, idempotency_key: str | None = None
+        self,
+        jobs: Iterable[NewJob],
+        *,
+        atomic: bool = False,
+        dry_run: bool = False,
+        idempotency_key: str | None = None,
     ) -> tuple[BatchResult, ...]:
         """Create up to 10,000 jobs in one call. What became of each, in their order.
 
-        A job that is refused leaves the others alone; with `atomic` one such job is an ApiError and nothing is stored.
+        A job that is refused leaves the others alone; with `atomic` one such job is a ValidationFailed with a pointer
+        such as /3/handler, and nothing is stored.
         """
         answer = await self._call(
             "POST",
             "/jobs/batch",
-            query={"atomic": "true"} if atomic else {},
-            body={"jobs": [document_of(job) for job in jobs]},
+            query=query_of(atomic=atomic or None, dryRun=dry_run or None),
+            content=b"\n".join(json_content(document_of(job)) for job in jobs),
+            media_type=NDJSON,
             idempotency_key=idempotency_key or fresh_key(),
             slow=True,
         )
-        return self._read(Batch, answer.body).results
+        return self._read(tuple[BatchResult, ...], answer.body)
 
     async def get_job(self, job_id: str) -> Job:
         """The job; one that has ended too, until it leaves with retention."""
@@ -139,18 +155,23 @@ class Client:
         """The ticks of a job that were deliberately not run, newest first."""
         return self._arrays(Skip, f"/jobs/{id_in_path(job_id)}/skips", query_of(limit=page_size), cursor)
 
+    def audit(self, job_id: str, *, page_size: int | None = None, cursor: str | None = None) -> Listing[AuditEntry]:
+        """What callers did to a job, newest first."""
+        return self._arrays(AuditEntry, f"/jobs/{id_in_path(job_id)}/audit", query_of(limit=page_size), cursor)
+
     async def cancel_job(self, job_id: str, *, after_current: bool = False) -> bool:
         """Cancel a job. True: nothing will start any more. JobClaimed where a worker had claimed it.
 
         With `after_current` a claimed job is cancelled when its run has ended; then the answer is False.
         """
-        query = {"afterCurrent": "true"} if after_current else {}
+        query = query_of(afterCurrent=after_current or None)
         return (await self._call("DELETE", f"/jobs/{id_in_path(job_id)}", query=query)).status == 204
 
     async def patch_job(self, job_id: str, *, after_current: bool = False, **changes: Unpack[JobChanges]) -> Job:
-        """Change what is given; None sets the default, an object in `payload` is merged (RFC 7396).
+        """Change what is given; None sets the default; an object in `payload` is merged (RFC 7396).
 
-        A change of the schedule under a run is JobClaimed, or waits for the run with `after_current`.
+        Of `schedule` and `run_at` the one that is given takes the place of the other. Under a run such a change is
+        JobClaimed, or waits for the end of the run with `after_current`.
         """
         return await self._patch(job_id, merge_patch_of(changes), after_current=after_current)
 
@@ -186,9 +207,13 @@ class Client:
         )
         return self._read(Redriven, answer.body)
 
-    async def cancel_run(self, run_id: str) -> None:
-        """Ask the worker to end this attempt. RunFinished where it has ended."""
-        await self._call("POST", f"/runs/{id_in_path(run_id)}/cancel")
+    async def cancel_run(self, run_id: str) -> str:
+        """Ask its worker to stop a run; the worker's id. Whether it did shows in the run's outcome.
+
+        RunFinished where the run had ended.
+        """
+        answer = await self._call("POST", f"/runs/{id_in_path(run_id)}/cancel")
+        return self._read(StoppingRun, answer.body).worker_id
 
     async def explain(self, job_id: str) -> Explanation:
         """Why the job has not run yet."""
@@ -201,7 +226,7 @@ class Client:
         body: dict[str, Any] = {"schedule": document_of(schedule), **query_of(after=after)}
         if count is not None:
             body["count"] = count
-        return self._read(Preview, (await self._call("POST", "/schedules/preview", body=body)).body)
+        return self._read(Preview, (await self._call("POST", "/schedules/preview", content=json_content(body))).body)
 
     async def shards(self) -> Shards:
         """Who owns which slots, and how late they are."""
@@ -212,8 +237,14 @@ class Client:
         return self._documents(Worker, "/workers", query_of(limit=page_size), cursor)
 
     async def _patch(self, job_id: str, body: Mapping[str, Any], *, after_current: bool = False) -> Job:
-        query = {"afterCurrent": "true"} if after_current else {}
-        return self._read(Job, (await self._call("PATCH", f"/jobs/{id_in_path(job_id)}", query=query, body=body)).body)
+        answer = await self._call(
+            "PATCH",
+            f"/jobs/{id_in_path(job_id)}",
+            query=query_of(afterCurrent=after_current or None),
+            content=json_content(body),
+            media_type=MERGE_PATCH,
+        )
+        return self._read(Job, answer.body)
 
     async def _make(self, path: str, idempotency_key: str | None) -> Job:
         return self._read(Job, (await self._call("POST", path, idempotency_key=idempotency_key or fresh_key())).body)

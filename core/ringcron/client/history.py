@@ -1,7 +1,8 @@
-"""What became of a job's ticks: runs and skips."""
+"""What became of a job's ticks, runs and skips, and what callers did to it."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -36,3 +37,15 @@ class Skip(Value):
     last: Annotated[Instant, Field(alias="to")]
     count: int
     reason: SkipReason
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AuditEntry(Value):
+    """What a caller did to a job. `key_id` and `key_name`: the API key that was shown; None where none was needed."""
+
+    at: Instant
+    action: str
+    key_id: str | None
+    key_name: str | None
+    request_id: str | None
+    detail: Mapping[str, Any] | None

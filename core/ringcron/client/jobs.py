@@ -5,6 +5,7 @@ Invariant: None in a definition means the API's default, which is not repeated h
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Annotated, Any, Literal, TypedDict
@@ -141,13 +142,6 @@ class BatchResult(Value):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Batch(Value):
-    """What became of each job of a batch, in the order in which they were given."""
-
-    results: tuple[BatchResult, ...]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Redriven(Value):
     """How many dead jobs run again, and when the last of them is due; None where there were none."""
 
@@ -156,8 +150,24 @@ class Redriven(Value):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Explanation(Value):
-    """Why a job has not run yet: a code for programs, a sentence for people, and the fields that it rests on."""
+class StoppingRun(Value):
+    """The worker that was asked to stop a run."""
 
+    run_id: str
+    worker_id: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Explanation(Value):
+    """Why a job has not run yet, at `taken_at`.
+
+    `code` is for programs, `sentence` for people; `fields` are what the sentence is made of, by their names and in
+    their form on the wire.
+    """
+
+    job_id: str
+    state: JobState
     code: str
     sentence: str
+    fields: Mapping[str, Any]
+    taken_at: Instant

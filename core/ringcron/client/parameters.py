@@ -33,8 +33,12 @@ def query_of(**parameters: object) -> dict[str, str]:
 
 
 def merge_patch_of(changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Changes by field name as a merge patch (RFC 7396)."""
-    return {to_camel(name): _patched(value) for name, value in changes.items()}
+    """Changes by field name as a merge patch (RFC 7396). Of `schedule` and `run_at` one takes the other's place."""
+    patch = {to_camel(name): _patched(value) for name, value in changes.items()}
+    for name, other in (("runAt", "schedule"), ("schedule", "runAt")):
+        if patch.get(name) is not None:
+            patch.setdefault(other, None)
+    return patch
 
 
 def fresh_key() -> str:
@@ -43,6 +47,8 @@ def fresh_key() -> str:
 
 
 def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
     return instant_text(value) if isinstance(value, datetime) else str(value)
 
 

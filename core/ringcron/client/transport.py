@@ -31,6 +31,9 @@ TRY_SECONDS: Final = 10.0
 """How long one try may take; the API answers within five seconds, a database that hangs included."""
 FIRST_PAUSE_SECONDS: Final = 0.1
 LONGEST_PAUSE_SECONDS: Final = 5.0
+JSON: Final = "application/json"
+MERGE_PATCH: Final = "application/merge-patch+json"
+NDJSON: Final = "application/x-ndjson"
 _API_KEY: Final = re.compile(r"[!-~]+")
 
 _log = logging.getLogger(__name__)  # not structlog, which prints where the program that uses this has not configured it
@@ -43,14 +46,18 @@ class Request:
     method: str
     path: str
     query: Mapping[str, str] = field(default_factory=dict)
-    body: Any = None
+    content: bytes | None = None
+    media_type: str = JSON
     idempotency_key: str | None = None
     slow: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Answer:
-    """A success. `next_cursor`: of the page that the header Link calls the next; None where there is none."""
+    """A success. `body` is the JSON value, of NDJSON a list of values, or None.
+
+    `next_cursor`: of the page that the header Link calls the next; None where there is none.
+    """
 
     status: int
     body: Any
@@ -72,7 +79,7 @@ class Transport:
     ) -> None:
         """`timeout`: of a call, all its tries included. `tries`: at most so many; None: as many as fit. ConfigError."""
         self._base = base_of(base_url)
-        self._headers = {"Accept": "application/json", "User-Agent": f"ringcron/{__version__}"}
+        self._headers = {"Accept": f"{JSON}, {NDJSON}", "User-Agent": f"ringcron/{__version__}"}
         if api_key is not None:
             if not _API_KEY.fullmatch(api_key):
                 raise ConfigError(["the API key must be one word of ASCII, such as rc_…_…"])
@@ -99,13 +106,12 @@ class Transport:
 
     async def call(self, request: Request) -> Answer:
         """The success that the API answers. Raises ApiError, Unreachable."""
-        body = None if request.body is None else json.dumps(request.body, allow_nan=False).encode()
         ends_at = self._clock.elapsed() + self._timeout_seconds
         tried = 0
         while True:
             left = ends_at - self._clock.elapsed()
             try:
-                return await self._try(request, body, left if request.slow else min(left, TRY_SECONDS))
+                return await self._try(request, left if request.slow else min(left, TRY_SECONDS))
             except (ApiError, Unreachable) as error:
                 tried += 1
                 pause = pause_before(tried, error, self._uniform)
@@ -115,19 +121,19 @@ class Transport:
                 _log.debug("the API is asked again in %.3f s, after %d tries: %s", pause, tried, error)
             await asyncio.sleep(pause)
 
-    async def _try(self, request: Request, body: bytes | None, seconds: float) -> Answer:
+    async def _try(self, request: Request, seconds: float) -> Answer:
         if self._session is None:
             self._session = aiohttp.ClientSession(
                 headers=self._headers, cookie_jar=aiohttp.DummyCookieJar(), timeout=aiohttp.ClientTimeout(total=None)
             )
-        headers = {} if body is None else {"Content-Type": "application/json"}
+        headers = {} if request.content is None else {"Content-Type": request.media_type}
         if request.idempotency_key is not None:
             headers["Idempotency-Key"] = request.idempotency_key
         try:
             async with self._session.request(
                 request.method,
                 self._base.joinpath(request.path.removeprefix("/"), encoded=True).with_query(request.query),
-                data=body,
+                data=request.content,
                 headers=headers,
                 allow_redirects=False,
                 timeout=aiohttp.ClientTimeout(total=max(seconds, 0.001), sock_connect=CONNECT_SECONDS),
@@ -138,6 +144,11 @@ class Transport:
             raise Misdirected(f"{self._base} cannot be trusted: {error.os_error}") from None
         except (aiohttp.ClientError, OSError) as error:  # TimeoutError is an OSError
             raise Unreachable(f"{self._base} cannot be reached: {_reason(error, seconds)}") from None
+
+
+def json_content(value: Any) -> bytes:
+    """The value as JSON. ValueError for what JSON cannot hold (NaN), TypeError for what is no JSON value."""
+    return json.dumps(value, allow_nan=False).encode()
 
 
 def base_of(url: str) -> URL:
@@ -165,7 +176,7 @@ def pause_before(tried: int, error: ApiError | Unreachable, uniform: Callable[[f
 def _answer(response: aiohttp.ClientResponse, content: bytes) -> Answer:
     """A success, or the error that the answer is."""
     try:
-        document = json.loads(content) if content else None
+        document = _value(content, response.content_type)
         readable = True
     except ValueError:
         document, readable = None, False
@@ -176,6 +187,13 @@ def _answer(response: aiohttp.ClientResponse, content: bytes) -> Answer:
     link = response.links.get("next")
     cursor = None if link is None else URL(str(link["url"])).query.get("cursor")
     return Answer(status=response.status, body=document, next_cursor=cursor)
+
+
+def _value(content: bytes, media_type: str) -> Any:
+    """ValueError where it is no JSON."""
+    if media_type == NDJSON:
+        return [json.loads(line) for line in content.splitlines() if line]
+    return json.loads(content) if content else None
 
 
 def _retry_after(response: aiohttp.ClientResponse) -> float | None:

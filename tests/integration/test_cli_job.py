@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -349,3 +351,9 @@ def completed(line: str, word: int) -> list[str]:
     assert done.exit_code == 0, done.output
     assert done.stderr == ""
     return done.stdout.split()
+
+
+def test_no_program_carries_what_only_these_commands_need() -> None:
+    asked = "import sys, ringcron.cli; print(sorted({'aiohttp', 'pydantic', 'ringcron.client'} & sys.modules.keys()))"
+    done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "[]\n"

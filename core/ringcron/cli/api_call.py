@@ -19,7 +19,8 @@ from typing import Annotated, Any, Final, get_type_hints
 import typer
 
 from ringcron import service
-from ringcron.cli.api_connection import DEFAULT_URL, KEY_VARIABLE, URL_VARIABLE, connect
+from ringcron.cli.api_address import DEFAULT_URL, KEY_VARIABLE, URL_VARIABLE
+from ringcron.cli.api_connection import connect
 from ringcron.cli.api_errors import error_json, error_text
 from ringcron.cli.faults import told
 from ringcron.client import ApiError, Client, Unreachable

@@ -1,27 +1,14 @@
-"""Where the API is and with which key, for commands that call it.
-
-Invariants: a flag wins over its variable, that over the file that `<VARIABLE>_FILE` names. What a folder says about an
-address is believed only if it is this user's own and names this machine: an API key follows it.
-"""
+"""The client that commands call the API with."""
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Mapping
 from datetime import timedelta
-from pathlib import Path
 from typing import Final
-from urllib.parse import urlsplit
 
+from ringcron.cli.api_address import key_of, url_of
 from ringcron.client import Client
-from ringcron.errors import ConfigError
-from ringcron.readers import is_loopback
 
-URL_VARIABLE: Final = "RINGCRON_API_URL"
-KEY_VARIABLE: Final = "RINGCRON_API_KEY"
-DEFAULT_URL: Final = "http://127.0.0.1:8080"
-UP_FILE: Final = Path(".ringcron/up.json")
 PATIENCE: Final = timedelta(seconds=15)
 TRIES: Final = 3
 """Somebody waits at a terminal: a refused connection is told within a second."""
@@ -35,31 +22,5 @@ def connect(
     patience: timedelta = PATIENCE,
     tries: int = TRIES,
 ) -> Client:
-    """The client for what the flags, the environment and this folder say. Raises ConfigError."""
-    url = url or environment.get(URL_VARIABLE) or url_of_folder(UP_FILE) or DEFAULT_URL
-    return Client(url, api_key or key_of(environment), timeout=patience, tries=tries)
-
-
-def url_of_folder(up_file: Path) -> str | None:
-    """The API of the `ringcron up` that runs in this folder; None where none does."""
-    try:
-        if up_file.stat().st_uid != os.geteuid():
-            return None
-        url = json.loads(up_file.read_text(encoding="utf-8"))["apiUrl"]
-        return url if is_loopback(urlsplit(url).hostname or "") else None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return None
-
-
-def key_of(environment: Mapping[str, str]) -> str | None:
-    """The API key that the environment names. ConfigError where it names a file that cannot be read."""
-    if key := environment.get(KEY_VARIABLE):
-        return key
-    path = environment.get(f"{KEY_VARIABLE}_FILE")
-    if not path:
-        return None
-    try:
-        return Path(path).read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise ConfigError([f"{KEY_VARIABLE}_FILE: {path} cannot be read: {reason}"]) from None
+    """`url` and `api_key` are flags; where they were not given, environment and folder say. Raises ConfigError."""
+    return Client(url or url_of(environment), api_key or key_of(environment), timeout=patience, tries=tries)

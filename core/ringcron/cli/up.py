@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from ringcron.cli.api_connection import key_of
+from ringcron.cli.api_address import key_of
 from ringcron.cli.faults import told
 from ringcron.local.up import UpOptions, run
 

@@ -58,7 +58,7 @@ def decode_bell(text: str) -> Bell:
         message = orjson.loads(text)
         slots = message["slots"]
         return Bell(
-            slots=None if slots is None else frozenset(slots),
+            slots=None if slots is None else frozenset(int(slot) for slot in slots),
             cancels=frozenset((UUID(job_id), int(generation)) for job_id, generation in message["cancels"]),
         )
     except (ValueError, TypeError, KeyError, AttributeError):

@@ -92,7 +92,9 @@ def resume(job: Job, now: datetime) -> Change:
         return Change(job=_due(job, now, next_run_at=first_run_at(job.id, job.definition, instant, now)))
     skip = passed(job, now, SkipReason.PAUSED)
     if job.cause is not Cause.SCHEDULE or job.attempt > 0:
-        return Change(job=_due(job, now, next_run_at=now, decided_until=now), skip=skip)
+        # What it was waiting with is decided: no claim may ask again whether it was missed.
+        cause = Cause.CATCHUP if job.cause is Cause.SCHEDULE else job.cause
+        return Change(job=_due(job, now, next_run_at=now, decided_until=now, cause=cause), skip=skip)
     return Change(job=_at_next_tick(job, schedule, now), skip=skip)
 
 

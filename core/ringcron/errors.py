@@ -20,6 +20,7 @@
     ├── BadAssignment          an assignment that cannot be read or written
     │   └── ForeignAssignment  … because another version, or for another number of slots, wrote it
     ├── StoreUnavailable       PostgreSQL cannot be reached; retriable       (HTTP 503)
+    │   └── StatementFailed    … or a statement failed for another reason that may pass
     └── StatementRefused       PostgreSQL cannot store a value of this statement
 
 A message defaults to the first line of the class docstring, so that an error explains itself wherever it is raised.
@@ -157,6 +158,10 @@ class StoreUnavailable(RingcronError):
     """PostgreSQL cannot be reached."""
 
     retriable = True
+
+
+class StatementFailed(StoreUnavailable):
+    """A statement failed, and not for want of a connection; it may pass later."""
 
 
 class StatementRefused(RingcronError):

@@ -52,7 +52,9 @@ class Going:
     occurrences: int
     kept: tuple[datetime, ...] = ()
     after_current: Mapping[str, Any] = field(default_factory=dict)
-    """What waits for the end of the run (ringcron.changes): pause, trigger, patch, cancel."""
+    """What waits for the end of the run (ringcron.changes): pause, trigger, patch, cancel. A patch with its ticks."""
+    waiting: Mapping[str, Any] = field(default_factory=dict)
+    """The same as it is stored: what does not take effect at the end of this run is stored again."""
 
     @property
     def triggered(self) -> bool:

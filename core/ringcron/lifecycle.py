@@ -82,8 +82,22 @@ def after_run(
         return _ended(going, JobState.CANCELLED, max(now, going.claim.decided_until))
     completion = _after_run(going, outcome, now, random, error, retry_after_seconds, dead)
     if going.after_current.get("pause") and completion.state is JobState.DUE:
-        return dataclasses.replace(completion, state=JobState.PAUSED)
-    return completion
+        completion = dataclasses.replace(completion, state=JobState.PAUSED)
+    return _carrying(going, completion)
+
+
+def _carrying(going: Going, completion: Completion) -> Completion:
+    """The completion with the wishes that have not taken effect: a trigger that another run of this job comes before,
+    a patch of a run that was handed back."""
+    if completion.state not in (JobState.DUE, JobState.PAUSED):
+        return completion
+    served = {"pause"}
+    if completion.cause is Cause.MANUAL and completion.attempt == 0:
+        served.add("trigger")
+    if completion.patched:
+        served.add("patch")
+    left = {wish: value for wish, value in going.waiting.items() if wish not in served}
+    return dataclasses.replace(completion, after_current=left or None)
 
 
 def _after_run(
@@ -99,7 +113,11 @@ def _after_run(
     if going.after_current.get("patch") and outcome is not RunOutcome.INTERRUPTED:
         return _rescheduled(going, outcome, max(now, claim.decided_until))
     if outcome is RunOutcome.INTERRUPTED:
-        return _same(going, JobState.DUE, attempt=claim.attempt - 1, give_back=claim.attempt == 1)
+        handed_back = _same(going, JobState.DUE, attempt=claim.attempt - 1, give_back=claim.attempt == 1)
+        if claim.cause is Cause.SCHEDULE:
+            # It had begun, so it was settled: the next claim must not ask again whether it was missed.
+            handed_back = dataclasses.replace(handed_back, cause=Cause.CATCHUP)
+        return handed_back
     if outcome in (RunOutcome.FAILED, RunOutcome.TIMED_OUT):
         if dead:
             return _same(going, JobState.DEAD, dead_reason=error or "the handler said that trying again cannot help")

@@ -55,10 +55,14 @@ def settle(going: Going) -> Settlement | None:
     claim, ticks, policy = going.claim, going.ticks, going.definition.catchup
     if ticks is None:
         return None
-    if claim.attempt > 1 and going.definition.overlap is Overlap.CANCEL_OTHER:
+    missed = _missed(going, ticks, policy) if claim.cause is Cause.SCHEDULE else None
+    if missed is None and claim.attempt > 1 and going.definition.overlap is Overlap.CANCEL_OTHER:
         return _drop_chain(going, ticks)
-    if claim.cause is not Cause.SCHEDULE:
-        return None
+    return missed
+
+
+def _missed(going: Going, ticks: Ticks, policy: Catchup) -> Settlement | None:
+    claim = going.claim
     now = claim.decided_until
     newest = ticks.latest(claim.scheduled_for, now) or claim.scheduled_for
     oldest_allowed = now - going.jitter - timedelta(seconds=going.definition.catchup_window_seconds)
@@ -99,7 +103,7 @@ def _drop_chain(going: Going, ticks: Ticks) -> Settlement | None:
     """Under cancel_other a tick that passes during a back-off drops the chain of attempts and is run itself."""
     since, now = going.claim.decided_until, going.claim.claimed_at
     newest = ticks.latest(since, now)
-    if newest is None:
+    if newest is None or going.room == 0:
         return None
     before = ticks.latest(since, newest - _MICROSECOND)
     return Settlement(
@@ -129,7 +133,7 @@ def _newest(ticks: Ticks, first: datetime, now: datetime, oldest: datetime, limi
 
 def next_cancelling_tick(going: Going) -> datetime | None:
     """The tick at which `cancel_other` stops the running attempt; None under the other policies."""
-    if going.ticks is None or going.definition.overlap is not Overlap.CANCEL_OTHER:
+    if going.ticks is None or going.definition.overlap is not Overlap.CANCEL_OTHER or going.room == 0:
         return None
     return going.ticks.next_after(going.claim.decided_until)
 

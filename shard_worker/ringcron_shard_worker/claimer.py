@@ -96,6 +96,8 @@ class Claimer:
             await self._release_unknown()
         if self._leases.free <= 0:
             await self._leases.room()
+        if (trouble := self._runner.troubled_until - self._clock.elapsed()) > 0:
+            await asyncio.sleep(trouble)
         holding = self._holder.holding()
         help_after = HELP_AFTER_SECONDS * random.uniform(0.75, 1.25)
         peek = await self._peek(holding)

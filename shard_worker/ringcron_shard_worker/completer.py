@@ -1,8 +1,9 @@
 """Writes completions in batches: as soon as the last batch is answered, whatever has gathered meanwhile.
 
 Invariant: a completion that was handed over is written, refused by the fence, or still in here. While the database is
-away it waits; the fence judges it when it is back. A batch that fails for a reason that trying again cannot cure is
-split down to the row, which is then recorded as failed with a cleaned text.
+away it waits; the fence judges it when it is back. A batch that fails for another reason is split down to the row, so
+that one row holds up no other: a value that cannot be stored is recorded as a failed run with a cleaned text, and
+anything else is put aside and tried again, its lease renewed meanwhile.
 """
 
 from __future__ import annotations
@@ -17,13 +18,15 @@ from typing import Final
 import structlog
 
 from ringcron import metrics
-from ringcron.errors import StatementRefused, StoreUnavailable
+from ringcron.errors import StatementFailed, StatementRefused, StoreUnavailable
 from ringcron.models import JobState, RunOutcome
 from ringcron.store.answers import Completed, EndedRun
 from ringcron.store.worker import WorkerStore
 from ringcron_shard_worker.leases import Leases
 
 BATCH: Final = 500
+ASIDE_SECONDS: Final = (1.0, 30.0)
+"""How long a completion that fails by itself is put aside: from, doubling, to."""
 
 _log = structlog.get_logger(__name__)
 
@@ -45,6 +48,7 @@ class Completer:
         self._decide_again = decide_again
         self._due_again = due_again
         self._waiting: deque[EndedRun] = deque()
+        self._aside: dict[EndedRun, asyncio.TimerHandle] = {}
         self._some = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
@@ -62,10 +66,12 @@ class Completer:
     async def run_forever(self) -> None:
         while True:
             await self._some.wait()
+            self._some.clear()
             batch = [self._waiting.popleft() for _ in range(min(BATCH, len(self._waiting)))]
             await self._write(batch)
-            if not self._waiting:
-                self._some.clear()
+            if self._waiting:
+                self._some.set()
+            elif not self._aside:
                 self._idle.set()
 
     async def _write(self, batch: Sequence[EndedRun]) -> None:
@@ -74,6 +80,9 @@ class Completer:
             try:
                 completed = await self._store.complete_runs(batch)
                 break
+            except StatementFailed as error:
+                await self._split(batch, error)
+                return
             except StoreUnavailable as error:
                 _log.warning("completions wait for the database", count=len(batch), error=str(error))
                 await asyncio.sleep(random.uniform(0.5, 1) * pause)
@@ -86,13 +95,16 @@ class Completer:
             for ended in await self._decide_again(completed.moved):
                 self.put(ended)
 
-    async def _split(self, batch: Sequence[EndedRun], error: StatementRefused) -> None:
+    async def _split(self, batch: Sequence[EndedRun], error: StatementRefused | StatementFailed) -> None:
         if len(batch) > 1:
             middle = len(batch) // 2
             await self._write(batch[:middle])
             await self._write(batch[middle:])
             return
         ended = batch[0]
+        if isinstance(error, StatementFailed):
+            self._put_aside(ended, error)
+            return
         if ended.bare:
             # Not even that: its lease lapses, and the reaper's record and quarantine take over.
             _log.error("completion given up", job=str(ended.claim.id), error=str(error))
@@ -100,6 +112,18 @@ class Completer:
             return
         _log.error("completion cannot be written as it is", job=str(ended.claim.id), error=str(error))
         await self._write([_bare(ended, str(error))])
+
+    def _put_aside(self, ended: EndedRun, error: StatementFailed) -> None:
+        first, longest = ASIDE_SECONDS
+        seconds = min(longest, first * 2.0**ended.failures)
+        _log.error("completion put aside", job=str(ended.claim.id), error=str(error), seconds=seconds)
+        again = dataclasses.replace(ended, failures=ended.failures + 1)
+
+        def bring_back() -> None:
+            del self._aside[again]
+            self.put(again)
+
+        self._aside[again] = asyncio.get_running_loop().call_later(seconds, bring_back)
 
     def _settle_accounts(self, completed: Completed) -> None:
         for ended in completed.written:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
+from ringcron.clock import Clock
 from ringcron.models import Claim
 from ringcron_shard_worker.execution import RunControl
 
@@ -24,26 +25,30 @@ class Held:
 
     claim: Claim
     control: RunControl
+    since: float  # elapsed seconds at the claim
     running: bool = True
 
 
 class Leases:
     """Every lease that is held, by (job id, generation)."""
 
-    def __init__(self, capacity: int) -> None:
+    def __init__(self, capacity: int, clock: Clock, *, lease_seconds: float) -> None:
         self.capacity = capacity
+        self._clock = clock
+        self._lease_seconds = lease_seconds
         self._held: dict[tuple[UUID, int], Held] = {}
         self._running = 0
-        self._solo = 0
+        self._solo: set[tuple[UUID, int]] = set()
         self._room = asyncio.Event()
         self._room.set()
 
     def add(self, claim: Claim, control: RunControl) -> Held:
         """A claim was made: it takes a place at once."""
-        held = Held(claim=claim, control=control)
+        held = Held(claim=claim, control=control, since=self._clock.elapsed())
         self._held[claim.id, claim.lease_generation] = held
         self._running += 1
-        self._solo += claim.lost > 0
+        if claim.lost > 0:
+            self._solo.add((claim.id, claim.lease_generation))
         self._note_room()
         return held
 
@@ -53,7 +58,7 @@ class Leases:
         if held is not None and held.running:
             held.running = False
             self._running -= 1
-            self._solo -= claim.lost > 0
+            self._solo.discard((claim.id, claim.lease_generation))
             self._note_room()
 
     def drop(self, claim: Claim) -> None:
@@ -78,8 +83,10 @@ class Leases:
 
     @property
     def solo_running(self) -> bool:
-        """Whether a quarantined job is running here; one at most does."""
-        return self._solo > 0
+        """Whether a quarantined job has been running here for less than a lease. One that has not brought its worker
+        down by then makes room for the next: a long innocent must not keep the others waiting."""
+        since = self._clock.elapsed() - self._lease_seconds
+        return any(self._held[token].since > since for token in self._solo)
 
     @property
     def empty(self) -> bool:

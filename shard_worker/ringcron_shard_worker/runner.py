@@ -10,12 +10,14 @@ import asyncio
 import dataclasses
 import random
 from collections.abc import Callable, Sequence
+from typing import Final
+from uuid import UUID
 
 import structlog
 
 from ringcron import metrics
 from ringcron.clock import Clock, DatabaseClock
-from ringcron.errors import ScheduleError, StatementRefused, StoreUnavailable
+from ringcron.errors import ScheduleError, StatementFailed, StatementRefused, StoreUnavailable
 from ringcron.lifecycle import Completion, after_run
 from ringcron.models import Claim, JobState, RunOutcome
 from ringcron.policies import Settlement, next_cancelling_tick, settle
@@ -25,6 +27,8 @@ from ringcron.store.worker import WorkerStore
 from ringcron_shard_worker.completer import Completer
 from ringcron_shard_worker.execution import Execution, RunControl, RunRequest, RunResult, StopReason
 from ringcron_shard_worker.leases import Leases
+
+TROUBLE_SECONDS: Final = 1.0
 
 _log = structlog.get_logger(__name__)
 
@@ -47,6 +51,8 @@ class Runner:
         self._clock = clock
         self._database_clock = database_clock
         self._tasks: set[asyncio.Task[None]] = set()
+        self.troubled_until = 0.0
+        """Until when (elapsed) nothing should be claimed here: a run could not even be begun."""
         self.completer = Completer(store, leases, self.decide_again, due_again)
 
     async def start(self, claims: Sequence[Claim], trust_until: float) -> None:
@@ -76,17 +82,18 @@ class Runner:
                 started.add(row.claim)
                 self._bury(row.claim, row.revision, f"its schedule cannot be evaluated: {fault}")
                 continue
-            if row.cancel_requested:
+            except Exception as fault:  # of this row alone: its neighbours run
                 started.add(row.claim)
-                self._end_unrun(row, RunOutcome.CANCELLED)
-            elif settlement is None:
+                self._bury(row.claim, row.revision, f"it cannot be decided on: {type(fault).__name__}: {fault}")
+                continue
+            if settlement is None:
                 started.add(row.claim)
-                self._spawn(row)
+                self._begin(row)
             else:
                 to_settle.append((row, settlement))
         if not to_settle:
             return
-        passed = await self._store.settle_claims([(row.claim, settlement) for row, settlement in to_settle])
+        passed = await self._settle([(row.claim, settlement) for row, settlement in to_settle])
         for row, settlement in to_settle:
             if row.claim.id not in passed:
                 continue
@@ -94,7 +101,25 @@ class Runner:
                 metrics.SKIPPED_TICKS.labels(settlement.skip.reason.value).inc(settlement.skip.count)
             if not settlement.release:
                 started.add(row.claim)
-                self._spawn(_settled(row, settlement))
+                self._begin(_settled(row, settlement))
+
+    def _begin(self, row: Claimed) -> None:
+        """Run it, or end it unrun where a cancel was requested before anybody could stop it."""
+        if row.cancel_requested:
+            self._end_unrun(row, RunOutcome.CANCELLED)
+        else:
+            self._spawn(row)
+
+    async def _settle(self, settlements: Sequence[tuple[Claim, Settlement]]) -> set[UUID]:
+        """The ids whose settlement was written. One that fails by itself leaves only its own lease to lapse."""
+        try:
+            return await self._store.settle_claims(settlements)
+        except (StatementFailed, StatementRefused) as error:
+            if len(settlements) == 1:
+                _log.error("missed ticks cannot be settled", job=str(settlements[0][0].id), error=str(error))
+                return set()
+            middle = len(settlements) // 2
+            return await self._settle(settlements[:middle]) | await self._settle(settlements[middle:])
 
     def _spawn(self, row: Claimed) -> None:
         task = asyncio.create_task(self._run(row), name=row.claim.run_id)
@@ -120,13 +145,18 @@ class Runner:
             timeout_seconds=row.going.definition.timeout_seconds,
             solo=claim.lost > 0,
         )
-        stop_at_tick = self._stop_at_tick(row, held.control)
+        stop_at_tick: asyncio.TimerHandle | None = None
         try:
+            stop_at_tick = self._stop_at_tick(row, held.control)
             result = await self._execution.run(request, held.control)
-        except Exception as error:  # a fault of ours: the run is recorded as failed, never silently dropped
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:
+            # A fault of ours, or of a machine out of processes or files: not the job's, so it spends no attempt.
             _log.exception("execution failed", job=str(claim.id), run=claim.run_id)
+            self.troubled_until = self._clock.elapsed() + TROUBLE_SECONDS
             result = RunResult(
-                outcome=RunOutcome.FAILED,
+                outcome=RunOutcome.INTERRUPTED,
                 error=f"ringcron could not run it: {type(error).__name__}: {error}",
                 result=None,
                 retry_after_seconds=None,
@@ -138,7 +168,13 @@ class Runner:
         finished_at = self._clock.elapsed()
         self._leases.ended(claim)
         metrics.RUN_DURATION.labels(claim.handler).observe(finished_at - started_at)
-        self.completer.put(self._ended(row, result, started_at, finished_at))
+        try:
+            ended = self._ended(row, result, started_at, finished_at)
+        except Exception as fault:
+            _log.exception("a run cannot be decided on", job=str(claim.id), run=claim.run_id)
+            self._bury(claim, row.revision, f"it cannot be decided on: {type(fault).__name__}: {fault}")
+            return
+        self.completer.put(ended)
 
     def _stop_at_tick(self, row: Claimed, control: RunControl) -> asyncio.TimerHandle | None:
         """Under `cancel_other` the attempt is cancelled at the next tick."""

@@ -29,7 +29,8 @@ from ringcron.settings import WorkerSettings
 from ringcron.store.worker import WorkerStore
 from ringcron_shard_worker.claimer import Claimer
 from ringcron_shard_worker.execution import Execution, StopReason
-from ringcron_shard_worker.lease_keeper import LeaseKeeper
+from ringcron_shard_worker.execution.going import leave
+from ringcron_shard_worker.lease_keeper import GRACE_SHARE, LeaseKeeper
 from ringcron_shard_worker.leases import Leases
 from ringcron_shard_worker.reaper import Reaper
 from ringcron_shard_worker.runner import Runner
@@ -72,7 +73,7 @@ class Worker:
             statement_seconds=max(1.0, lease_seconds / 3),
             on_bell=self._on_bell if settings.bell == "listen" else None,
         )
-        self._leases = Leases(settings.concurrency)
+        self._leases = Leases(settings.concurrency, clock, lease_seconds=lease_seconds)
         self._runner = Runner(self._store, self._leases, execution, clock, database_clock, holder.changed.set)
         self._keeper = LeaseKeeper(self._store, self._leases, clock, lease_seconds=lease_seconds)
         self._reaper = Reaper(self._store, clock, database_clock, lease_seconds=lease_seconds)
@@ -118,6 +119,7 @@ class Worker:
             for loop in loops.values():
                 loop.cancel()
             await asyncio.gather(*loops.values(), return_exceptions=True)
+            await self._stop_what_runs()
             await self._execution.close()
             await self._store.close()
 
@@ -152,6 +154,18 @@ class Worker:
             _log.error("left with leases held: they lapse", count=len(self._leases.all()))
         await self._briefly(self._store.forget_worker())
         _log.info("drained")
+
+    async def _stop_what_runs(self) -> None:
+        """The way out: nothing may run on when nobody renews its lease. What does not stop takes the process along,
+        while the guard still stands."""
+        for held in self._leases.all():
+            held.control.stop(StopReason.DRAINED)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._settings.lease_seconds * GRACE_SHARE):
+                await self._runner.ended()
+        if self._leases.running:
+            _log.critical("the worker exits: handlers do not stop", running=self._leases.running)
+            leave()
 
     async def _briefly(self, work: Awaitable[object]) -> None:
         """Something worth doing on the way out, but not worth waiting for a database that is away."""

@@ -368,6 +368,22 @@ async def test_missed_ticks_are_settled_before_the_run_starts(store: WorkerStore
     assert stored["state"] == "claimed"
 
 
+async def test_a_settlement_sent_twice_skips_once(store: WorkerStore, connection: Connection) -> None:
+    anchor = (await database_now(connection)).replace(microsecond=0) - timedelta(seconds=95)
+    job = await add_job(
+        connection, due_in=-95, scheduled_for=anchor, schedule={"every": "PT10S", "anchor": anchor.isoformat()}
+    )
+    (row,) = await decoded(store, await claim(store))
+    settlement = settle(row.going)
+    assert settlement is not None
+
+    first = await store.settle_claims([(row.claim, settlement)])
+    again = await store.settle_claims([(row.claim, settlement)])  # as after a commit whose answer was lost
+
+    assert first == again == {job}
+    assert len(await skips_of(connection, job)) == 1
+
+
 async def test_a_stale_settlement_writes_no_skip(store: WorkerStore, connection: Connection) -> None:
     anchor = (await database_now(connection)).replace(microsecond=0) - timedelta(seconds=95)
     job = await add_job(

@@ -26,7 +26,7 @@ from ringcron.models import (
     Skip,
     SkipReason,
 )
-from ringcron.policies import NONE_TOLERANCE, settle
+from ringcron.policies import NONE_TOLERANCE, next_cancelling_tick, settle
 from ringcron.schedule import parse_schedule
 
 T0 = datetime(2026, 12, 1, 9, 0, tzinfo=UTC)
@@ -276,6 +276,49 @@ def test_what_waits_for_the_run_takes_effect_at_its_end() -> None:
     assert ends(RunOutcome.FAILED, patch=hourly) == (JobState.DUE, T0 + timedelta(hours=1), 0)
     one_off = {"ticks": None, "run_at": T0 + timedelta(days=1)}
     assert ends(RunOutcome.SUCCEEDED, patch=one_off) == (JobState.DUE, T0 + timedelta(days=1), 0)
+
+
+def test_a_run_that_was_handed_back_is_not_missed() -> None:
+    """It had begun: whatever the policy, and however late the next claim comes, the same occurrence runs again."""
+    for catchup in Catchup:
+        begun = make_going(catchup=catchup, catchup_window_seconds=2)
+        back = after_run(begun, RunOutcome.INTERRUPTED, now=T0 + timedelta(seconds=50), random=0)
+        again = make_going(
+            catchup=catchup, catchup_window_seconds=2, cause=back.cause, claimed_at=T0 + timedelta(hours=2)
+        )
+        assert settle(again) is None
+
+
+def test_ticks_missed_before_a_first_attempt_that_never_settled_are_not_forgotten_under_cancel_other() -> None:
+    late = T0 + timedelta(seconds=200)
+    settlement = settle(make_going(attempt=2, claimed_at=late, overlap=Overlap.CANCEL_OTHER))
+    assert settlement is not None
+    assert not settlement.restart
+    assert settlement.scheduled_for == T0 + 3 * MINUTE
+    assert settlement.skip == Skip(first=T0, last=T0 + 2 * MINUTE, count=3, reason=SkipReason.MISSED)
+
+
+def test_cancel_other_leaves_the_last_run_that_max_runs_allows_alone() -> None:
+    last = make_going(overlap=Overlap.CANCEL_OTHER, document={**EVERY_MINUTE, "maxRuns": 1}, occurrences=1, attempt=2)
+    assert next_cancelling_tick(last) is None
+    passed = dataclasses.replace(last.claim, claimed_at=T0 + 3 * MINUTE)
+    assert settle(dataclasses.replace(last, claim=passed)) is None
+
+
+@pytest.mark.parametrize("outcome", [RunOutcome.FAILED, RunOutcome.INTERRUPTED])
+def test_wishes_that_have_not_taken_effect_go_on_waiting(outcome: RunOutcome) -> None:
+    hourly = {"every": "PT1H", "anchor": "2026-12-01T00:00:00Z"}
+    waiting = {"trigger": True, "patch": {"schedule": hourly, "runAt": None, "tzdata": None}}
+    decoded = {"trigger": True, "patch": {"ticks": parse_schedule(hourly), "run_at": None}}
+    going = dataclasses.replace(make_going(), after_current=decoded, waiting=waiting)
+    after = after_run(going, outcome, now=T0 + timedelta(seconds=10), random=0)
+    assert "trigger" in going.waiting
+    left = set() if outcome is RunOutcome.FAILED else {"trigger", "patch"}
+    assert set(after.after_current or ()) == left
+    alone = dataclasses.replace(make_going(), after_current={"trigger": True}, waiting={"trigger": True})
+    assert after_run(alone, RunOutcome.SUCCEEDED, now=T0, random=0).after_current is None
+    retried = after_run(alone, RunOutcome.FAILED, now=T0, random=0)
+    assert retried.after_current == {"trigger": True}
 
 
 def test_a_schedule_that_cannot_go_on_kills_its_job_only() -> None:

@@ -34,7 +34,7 @@ class Peek:
     answered_at: float  # elapsed seconds
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class EndedRun:
     """A run that has ended, and what becomes of its job."""
 
@@ -48,6 +48,7 @@ class EndedRun:
     completion: Completion
     retry_after_seconds: float | None = None
     dead: bool = False  # the handler said that no further attempt can help
+    failures: int = 0  # how often writing it by itself has failed
     bare: bool = False  # already stripped of what PostgreSQL might refuse
 
 

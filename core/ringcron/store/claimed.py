@@ -9,7 +9,6 @@ from typing import Any
 
 import orjson
 
-from ringcron.errors import ScheduleError
 from ringcron.going import Going
 from ringcron.models import Catchup, Claim, Definition, OnExhausted, Overlap, RetryPolicy
 from ringcron.schedule import parse_schedule
@@ -41,8 +40,10 @@ def decode_claimed(claim: Claim, row: Sequence[Any]) -> Claimed | Undecodable:
     """Decode one row of read_claimed.sql. Never raises for what the row holds."""
     try:
         return _decode(claim, row)
-    except (ScheduleError, ValueError, TypeError, KeyError, OverflowError, RecursionError) as fault:
-        return Undecodable(claim=claim, revision=row[20], reason=f"its row cannot be decoded: {fault}")
+    except Exception as fault:  # whatever a hostile row brings about: this row alone is at fault
+        return Undecodable(
+            claim=claim, revision=row[20], reason=f"its row cannot be decoded: {type(fault).__name__}: {fault}"
+        )
 
 
 def _decode(claim: Claim, row: Sequence[Any]) -> Claimed:
@@ -74,6 +75,7 @@ def _decode(claim: Claim, row: Sequence[Any]) -> Claimed:
             occurrences=row[16],
             kept=tuple(row[17] or ()),
             after_current=_after_current(row[19]),
+            waiting={} if row[19] is None else orjson.loads(row[19]),
         ),
         revision=row[20],
         cancel_requested=row[18],

@@ -18,7 +18,7 @@ import psycopg
 import structlog
 
 from ringcron.clock import Clock, DatabaseClock
-from ringcron.errors import StatementRefused, StoreUnavailable
+from ringcron.errors import StatementFailed, StatementRefused
 from ringcron.models import Arc, Cause, Claim, WorkerReport
 from ringcron.policies import Settlement
 from ringcron.slots import SLOT_COUNT
@@ -169,6 +169,8 @@ class WorkerStore:
                 "done": settlement.done,
                 "restart": settlement.restart,
                 "following": settlement.next_run_at,
+                "old_scheduled_for": claim.scheduled_for,
+                "old_cause": claim.cause,
                 "scheduled_for": settlement.scheduled_for,
                 "cause": settlement.cause,
                 "kept": list(settlement.kept) or None,
@@ -270,4 +272,4 @@ class WorkerStore:
             # Only a fault of a value is final; anything else (conflicts without end, a full disk) may pass.
             if (error.sqlstate or "")[:2] in _VALUE_FAULTS:
                 raise StatementRefused(str(error)) from error
-            raise StoreUnavailable(f"{name}: {type(error).__name__}: {error}") from error
+            raise StatementFailed(f"{name}: {type(error).__name__}: {error}") from error

@@ -80,8 +80,6 @@ class GoingInLoop:
         structlog.contextvars.bind_contextvars(job=str(self._request.job_id), run=self._request.run_id)
         try:
             value = await self._handler.function(self._context, self._request.payload)
-        except GeneratorExit:
-            raise
         except asyncio.CancelledError as error:
             return raised(error, stopped=self._asked)
         except BaseException as error:

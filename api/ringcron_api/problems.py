@@ -28,6 +28,7 @@ from ringcron.errors import (
     WrongState,
 )
 from ringcron.instants import format_instant
+from ringcron.redaction import redact
 from ringcron_api.answers import run_id
 from ringcron_api.cursors import InvalidCursor
 from ringcron_api.faults import Fault, ValidationFailed
@@ -112,14 +113,14 @@ class Problem(Exception):
             "type": f"/docs#problem-{self.code}",
             "title": PROBLEMS[self.code].title,
             "status": self.status,
-            "detail": self.detail,
+            "detail": redact(self.detail),  # it may repeat a path, and a path may hold anything
             "code": self.code,
             **self.members,
         }
 
     def response(self, *, instance: str, request_id: str) -> web.Response:
         """The answer. `instance`: the path that was asked for."""
-        document = {**self.document(), "instance": instance, "requestId": request_id}
+        document = {**self.document(), "instance": redact(instance), "requestId": request_id}
         return web.Response(
             body=orjson.dumps(document),
             status=self.status,

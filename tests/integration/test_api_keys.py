@@ -368,7 +368,7 @@ async def test_no_log_of_the_api_shows_a_secret(database_url: str, keys: Keys, p
             call("PUT", "/jobs", key)[1],
         ]
     for method, path in (("GET", "/jobs"), ("GET", f"/jobs/{good.reveal()}"), ("DELETE", f"/jobs/{job}")):
-        answers.append(call(method, path, good, None, **{"X-Request-Id": good.reveal()})[1].replace(path, ""))
+        answers.append(call(method, path, good, None, **{"X-Request-Id": good.reveal()})[1])
     assert {event["by"] for event in api.events("acted")} == {f"admin-1 (key {good.id})"}
     api.terminate()
     assert api.wait() == 0

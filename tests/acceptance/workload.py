@@ -39,7 +39,11 @@ async def quick(ctx: Any, payload: Any) -> Any:
 @handler("slow")
 async def slow(ctx: Any, payload: Any) -> str:
     note("begin", ctx)
-    await asyncio.sleep(payload["seconds"])
+    try:
+        await asyncio.sleep(payload["seconds"])
+    except asyncio.CancelledError:
+        note("cancelled", ctx)
+        raise
     note("end", ctx)
     return "slept"
 

@@ -366,6 +366,47 @@ def test_sigterm_drains_and_spends_no_attempt(cluster: Cluster) -> None:
     assert cluster.witness(job_id=late["jobId"]) == []
 
 
+def test_a_handler_that_ignores_the_drain_takes_its_worker_along(cluster: Cluster) -> None:
+    """Nothing may run on when nobody renews its lease: the worker exits, and the job runs elsewhere, never beside."""
+    draining = cluster.worker("draining", drain_seconds=1)
+    job = cluster.create(runAt=instant(0), handler="beats", payload={"seconds": 60, "stubborn": True})
+    first = cluster.begun(job["jobId"])
+    cluster.worker("other")
+
+    draining.terminate()
+    draining.wait(4 * LEASE_SECONDS)
+    until_sync(lambda: len(cluster.witness("begin", job["jobId"])) == 2, seconds=3 * LEASE_SECONDS + 10)
+
+    second = cluster.witness("begin", job["jobId"])[1]
+    beats = [line["at"] for line in cluster.witness(job_id=job["jobId"]) if line["pid"] == first["pid"]]
+    assert max(beats) < second["at"]
+
+
+def test_a_row_that_cannot_be_written_holds_up_no_other(cluster: Cluster) -> None:
+    """A completion that fails by itself is put aside; those behind it are written."""
+    cluster.worker()
+    with psycopg.connect(cluster.database_url, autocommit=True) as connection:
+        connection.execute(
+            """
+            create function refuse() returns trigger language plpgsql as
+            $$ begin raise exception 'disk trouble' using errcode = 'XX001'; end $$
+            """
+        )
+        bad = cluster.create(runAt=instant(1.0), handler="quick", payload={"bad": True})
+        connection.execute(
+            """
+            create trigger refuse before insert on runs for each row
+            when (new.result @> '{"bad": true}') execute function refuse()
+            """
+        )
+        others = [cluster.create(runAt=instant(1.0), handler="quick")["jobId"] for _ in range(10)]
+        for other in others:
+            cluster.ended_runs(other, 1)
+        assert cluster.job(bad["jobId"])["state"] == "claimed"
+        connection.execute("drop trigger refuse on runs")
+        cluster.ended_runs(bad["jobId"], 1, seconds=40)
+
+
 def test_s21_s25_the_api_documentation_says_what_is_promised(cluster: Cluster) -> None:
     """S21, S25: at least once, be idempotent; not strictly by due time."""
     status, document = cluster.api.call("GET", "/openapi.json")

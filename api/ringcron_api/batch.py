@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 import orjson
@@ -39,12 +39,8 @@ BATCH_SECONDS: Final = 30.0
 """How long storing may take."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Read:
-    """A job as read, or why it cannot be stored, by its index in the body."""
-
-    index: int
-    job: Creation | Problem | ValidationFailed | MalformedJson
+Read = Creation | Problem | ValidationFailed | MalformedJson
+"""A job as read, or why it cannot be stored."""
 
 
 async def create_jobs(request: web.Request) -> web.Response:
@@ -62,7 +58,7 @@ async def _answer_whole(
     request: web.Request, store: ApiStore, batch: BatchBody, *, one_transaction: bool
 ) -> web.Response:
     read = await _read(CreationReader(await store.now()), batch, range(len(batch)))
-    faults = [fault for one in read for fault in _faults(one, batch)]
+    faults = [fault for index, one in enumerate(read) for fault in _faults(batch.pointer(index), one)]
     if faults:
         raise ValidationFailed(faults)
     jobs = _jobs(read)
@@ -70,7 +66,7 @@ async def _answer_whole(
         outcomes = await store.insert_jobs(jobs, whole=True)
     except BatchRefused as refused:
         raise ValidationFailed([_refusal(batch.pointer(index), error) for index, error in refused.errors]) from None
-    return _response(batch, _results(request, read, outcomes), status=201, streamed=not one_transaction)
+    return _response(batch, _results(request, 0, read, outcomes), status=201, streamed=not one_transaction)
 
 
 async def _answer_each(
@@ -91,7 +87,7 @@ async def _answer_each(
                 raise
             down = error
             outcomes, next_read = [error] * len(_jobs(read)), await _read(reader, batch, following)
-        results += _results(request, read, outcomes)
+        results += _results(request, len(results), read, outcomes)
         read = next_read
     return _response(batch, results, status=207, streamed=not one_transaction)
 
@@ -101,57 +97,59 @@ async def _store(store: ApiStore, jobs: Sequence[Creation], down: StoreUnavailab
     return await store.insert_jobs(jobs, whole=False) if down is None else [down] * len(jobs)
 
 
-async def _read(reader: CreationReader, batch: BatchBody, indices: range) -> list[_Read]:
-    read = []
+async def _read(reader: CreationReader, batch: BatchBody, indices: range) -> list[Read]:
+    read: list[Read] = []
     for index in indices:
         try:
             document, held_back = batch.read(index)
-            read.append(_Read(index, reader.read(document, held_back)))
+            read.append(reader.read(document, held_back))
         except (Problem, ValidationFailed, MalformedJson) as error:
-            read.append(_Read(index, error))
+            read.append(error)
         if index % _SLICE == 0:
             await asyncio.sleep(0)
     return read
 
 
-def _jobs(read: Sequence[_Read]) -> list[Creation]:
-    return [one.job for one in read if isinstance(one.job, Creation)]
+def _jobs(read: Sequence[Read]) -> list[Creation]:
+    return [one for one in read if isinstance(one, Creation)]
 
 
-def _results(request: web.Request, read: Sequence[_Read], outcomes: Sequence[BatchOutcome]) -> list[dict[str, Any]]:
-    """What stands in the answer for these jobs; `outcomes` are of those among them that were read."""
+def _results(
+    request: web.Request, first: int, read: Sequence[Read], outcomes: Sequence[BatchOutcome]
+) -> list[dict[str, Any]]:
+    """What stands in the answer for these jobs, the first of which has the index `first`; `outcomes` are of those among
+    them that could be read."""
     left = iter(outcomes)
-    return [_result(request, one, next(left) if isinstance(one.job, Creation) else one.job) for one in read]
+    results = []
+    for index, one in enumerate(read, first):
+        outcome = next(left) if isinstance(one, Creation) else one
+        results.append(_result(index, outcome))
+        if isinstance(one, Creation) and isinstance(outcome, BatchStored) and outcome.next_run_at is not None:
+            note_due(request, slot_of(outcome.job_id), outcome.next_run_at, one.created_at)
+    return results
 
 
-def _result(request: web.Request, one: _Read, outcome: BatchOutcome | Exception) -> dict[str, Any]:
-    if isinstance(outcome, BatchStored):
-        assert isinstance(one.job, Creation)
-        due = outcome.next_run_at
-        if due is not None and outcome.what is not Created.KEPT:
-            note_due(request, slot_of(outcome.job_id), due, one.job.new.created_at)
-        return {
-            "index": one.index,
-            "status": 201 if outcome.what is Created.CREATED else 200,
-            "jobId": outcome.job_id,
-            "nextRunAt": None if due is None else format_instant(due),
-        }
-    problem = problem_of(outcome) or unforeseen()
-    return {"index": one.index, "status": problem.status, "error": problem.document()}
+def _result(index: int, outcome: BatchOutcome | Exception) -> dict[str, Any]:
+    if not isinstance(outcome, BatchStored):
+        problem = problem_of(outcome) or unforeseen()
+        return {"index": index, "status": problem.status, "error": problem.document()}
+    if outcome.what is Created.CREATED:
+        return {"index": index, "status": 201, "jobId": outcome.job_id, "nextRunAt": outcome.next_run_at}
+    due = None if outcome.next_run_at is None else format_instant(outcome.next_run_at)
+    return {"index": index, "status": 200, "jobId": outcome.job_id, "nextRunAt": due}
 
 
-def _faults(one: _Read, batch: BatchBody) -> list[Fault]:
-    """What is wrong with a job, with pointers into the whole body."""
-    pointer = batch.pointer(one.index)
-    match one.job:
+def _faults(pointer: str, one: Read) -> list[Fault]:
+    """What is wrong with the job at this place in the whole body."""
+    match one:
         case Creation():
             return []
-        case ValidationFailed() as failed:
-            return [replace(fault, pointer=pointer + fault.pointer) for fault in failed.faults]
-        case MalformedJson() as malformed:
-            return [Fault(pointer=pointer, code="malformed-json", detail=str(malformed))]
-        case problem:
-            return [Fault(pointer=pointer, code=problem.code, detail=problem.detail)]
+        case ValidationFailed():
+            return [replace(fault, pointer=pointer + fault.pointer) for fault in one.faults]
+        case MalformedJson():
+            return [Fault(pointer=pointer, code="malformed-json", detail=str(one))]
+        case Problem():
+            return [Fault(pointer=pointer, code=one.code, detail=one.detail)]
 
 
 def _refusal(pointer: str, error: RingcronError) -> Fault:
@@ -163,11 +161,15 @@ def _refusal(pointer: str, error: RingcronError) -> Fault:
 def _response(batch: BatchBody, results: list[dict[str, Any]], *, status: int, streamed: bool) -> web.Response:
     """The answer in the form of the body; `streamed` False: in one piece, so that it can be kept."""
     if batch.media_type != NDJSON:
-        return web.Response(body=orjson.dumps({"results": results}), status=status, content_type=batch.media_type)
-    body = _lines(results) if streamed else b"".join(orjson.dumps(result) + b"\n" for result in results)
+        return web.Response(body=_dumps({"results": results}), status=status, content_type=batch.media_type)
+    body = _lines(results) if streamed else b"".join(_dumps(result) + b"\n" for result in results)
     return web.Response(body=body, status=status, content_type=NDJSON)
 
 
 async def _lines(results: Sequence[dict[str, Any]]) -> AsyncIterator[bytes]:
     for begin in range(0, len(results), _SLICE):
-        yield b"".join(orjson.dumps(result) + b"\n" for result in results[begin : begin + _SLICE])
+        yield b"".join(_dumps(result) + b"\n" for result in results[begin : begin + _SLICE])
+
+
+def _dumps(value: Any) -> bytes:
+    return orjson.dumps(value, option=orjson.OPT_UTC_Z)

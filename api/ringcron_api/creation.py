@@ -14,7 +14,7 @@ from ringcron.going import jitter_of
 from ringcron.models import Job, JobState
 from ringcron.schedule import Schedule, parse_schedule
 from ringcron.slots import new_job_id
-from ringcron.store.creating import Creation, NewJob, OnConflict
+from ringcron.store.creating import Creation, OnConflict
 from ringcron_api.definitions import definition_of, read_schedule, refuse_large_payload
 from ringcron_api.faults import Fault, ValidationFailed
 from ringcron_api.schemas import JOB_NAMES, CreateJob, read
@@ -38,7 +38,18 @@ def read_creation(document: Any, held_back: list[Fault], now: datetime) -> Creat
     if held_back or faults or request is None:
         raise ValidationFailed([*held_back, *faults])
     refuse_large_payload(request.payload)
-    return Creation(new=_new_job(request, schedule, now), on_conflict=OnConflict(request.on_conflict))
+    first = request.run_at if schedule is None else schedule.next_after(now)
+    assert first is not None  # a schedule without a tick was refused
+    return Creation(
+        id=new_job_id(now),
+        common=definition_of(request, schedule, key=request.key),
+        run_at=request.run_at,
+        key=request.key,
+        payload=request.payload,
+        created_at=now,
+        scheduled_for=first,
+        on_conflict=OnConflict(request.on_conflict),
+    )
 
 
 def _between_fields(document: dict[str, Any]) -> list[Fault]:
@@ -53,17 +64,6 @@ def _between_fields(document: dict[str, Any]) -> list[Fault]:
             Fault(pointer="/onConflict", code="invalid", detail="says what to do with a key, and there is none")
         )
     return faults
-
-
-def _new_job(request: CreateJob, schedule: Schedule | None, now: datetime) -> NewJob:
-    first = request.run_at if schedule is None else schedule.next_after(now)
-    assert first is not None  # a schedule without a tick was refused
-    return NewJob(
-        id=new_job_id(now),
-        definition=definition_of(request, schedule, key=request.key),
-        created_at=now,
-        scheduled_for=first,
-    )
 
 
 def next_runs(job: Job, now: datetime) -> list[datetime]:

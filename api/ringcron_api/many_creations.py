@@ -7,32 +7,20 @@ every body with a fault goes the long way.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
 import orjson
 
 from ringcron.instants import parse_instant
-from ringcron.models import Definition
 from ringcron.slots import new_job_id
-from ringcron.store.creating import Creation, NewJob, OnConflict
+from ringcron.store.creating import Creation, OnConflict
 from ringcron_api.creation import read_creation
 from ringcron_api.definitions import PAYLOAD_LIMIT
 from ringcron_api.faults import Fault
 from ringcron_api.fields import KEY_LIMIT
 
-_OWN: Final = frozenset({"runAt", "payload", "key"})
 _PATTERNS_KEPT: Final = 1000
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Pattern:
-    """What bodies that differ in nothing but _OWN ask for."""
-
-    definition: Definition
-    on_conflict: OnConflict
-    first_tick: datetime
 
 
 class CreationReader:
@@ -40,40 +28,37 @@ class CreationReader:
 
     def __init__(self, now: datetime) -> None:
         self._now = now
-        self._patterns: dict[tuple[bytes, bool, bool], _Pattern] = {}
+        self._patterns: dict[tuple[bytes, bool, bool], Creation] = {}
         self._replaced = 0
 
     def read(self, document: Any, held_back: list[Fault]) -> Creation:
         """The job that a body asks for. Raises as `read_creation` does."""
         if held_back or not isinstance(document, dict):
             return self._read_at_length(document, held_back)
-        run_at, key = document.get("runAt"), document.get("key")
-        rest = {name: value for name, value in document.items() if name not in _OWN}
+        rest = document.copy()
+        run_at, key, payload = rest.pop("runAt", None), rest.pop("key", None), rest.pop("payload", None)
         # Whether there is a runAt or a key decides which of the other fields are allowed.
         common = orjson.dumps(rest, option=orjson.OPT_SORT_KEYS), run_at is None, key is None
         pattern = self._patterns.get(common)
         if pattern is None:
             creation = self._read_at_length(document, held_back)
             if len(self._patterns) < _PATTERNS_KEPT:
-                self._patterns[common] = _Pattern(
-                    definition=creation.new.definition,
-                    on_conflict=creation.on_conflict,
-                    first_tick=creation.new.scheduled_for,
-                )
+                self._patterns[common] = creation
             return creation
         instant = _instant(run_at)
-        payload = orjson.dumps(document.get("payload"))
-        if not _is_key(key) or (instant is None and run_at is not None) or len(payload) > PAYLOAD_LIMIT:
+        text = orjson.dumps(payload)
+        if not _is_key(key) or (instant is None and run_at is not None) or len(text) > PAYLOAD_LIMIT:
             return self._read_at_length(document, held_back)
         return self._unlike_others(
             Creation(
-                new=NewJob(
-                    id=new_job_id(self._now),
-                    definition=replace(pattern.definition, run_at=instant, key=key, payload=orjson.Fragment(payload)),
-                    created_at=self._now,
-                    scheduled_for=pattern.first_tick if instant is None else instant,
-                ),
-                on_conflict=pattern.on_conflict,
+                new_job_id(self._now),
+                pattern.common,
+                instant,
+                key,
+                orjson.Fragment(text),
+                self._now,
+                pattern.scheduled_for if instant is None else instant,
+                pattern.on_conflict,
             )
         )
 
@@ -86,7 +71,7 @@ class CreationReader:
             return creation
         self._replaced += 1
         created_at = self._now - timedelta(microseconds=self._replaced)
-        return replace(creation, new=replace(creation.new, created_at=created_at))
+        return creation._replace(created_at=created_at)
 
 
 def _instant(text: Any) -> datetime | None:

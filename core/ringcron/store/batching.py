@@ -12,9 +12,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 import orjson
@@ -23,18 +22,18 @@ import structlog
 from psycopg.types.json import Jsonb
 
 from ringcron.errors import JobAlreadyClaimed, KeyExists, RingcronError, StatementRefused
+from ringcron.models import Definition
 from ringcron.slots import slot_of
 from ringcron.store.connection import Connection
-from ringcron.store.creating import Created, Creation, NewJob, create
+from ringcron.store.creating import Created, Creation, create
 from ringcron_sql import query
 
 _log = structlog.get_logger(__name__)
 
 _TYPES: Final = (
-    *("uuid", "timestamptz", "int2", "text", "timestamptz", "timestamptz", "timestamptz", "timestamptz"),
-    *("jsonb", "timestamptz", "jsonb", "text", "text", "text[]"),
-    *("int4", "float8", "float8", "float8", "int4", "float8", "text", "text", "float8", "float8", "text", "text"),
-    "text",
+    *("uuid", "timestamptz", "int2", "timestamptz", "timestamptz", "timestamptz", "timestamptz", "timestamptz"),
+    *("jsonb", "text", "text", "text", "jsonb", "text", "text[]", "int4", "float8", "float8", "float8", "int4"),
+    *("float8", "text", "text", "float8", "float8", "text", "text"),
 )
 """Of the columns of copy_jobs.sql."""
 _LOCK_MASK: Final = 2**62 - 1
@@ -42,8 +41,7 @@ _BREATH: Final = 500
 """Rows that are encoded in one go."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class BatchStored:
+class BatchStored(NamedTuple):
     """What became of one job of a batch."""
 
     what: Created
@@ -86,21 +84,17 @@ async def create_each(connection: Connection, jobs: Sequence[Creation], *, first
 
 async def _bulk(connection: Connection, jobs: Sequence[Creation], *, first_try: bool) -> list[BatchStored | None]:
     """Store what nothing stands against; None for each job whose key was taken."""
-    ids = [job.new.id for job in jobs]
+    ids = [job.id for job in jobs]
     await connection.execute(query("lock_batch"), {"token": ids[0].int & _LOCK_MASK}, prepare=True)
     landed = set() if first_try else await _ids(connection, "find_landed_jobs", {"ids": ids})
-    keyed = [job.new for job in jobs if job.new.definition.key is not None and job.new.id not in landed]
+    keyed = [job for job in jobs if job.key is not None and job.id not in landed]
     taken = set() if not keyed else await _ids(connection, "take_keys", _keys_of(keyed))
-    fresh = [
-        job.new for job in jobs if job.new.id not in landed and (job.new.definition.key is None or job.new.id in taken)
-    ]
+    fresh = [job for job in jobs if job.id not in landed and (job.key is None or job.id in taken)]
     if fresh:
         await _copy(connection, fresh)
-    stored = landed.union(new.id for new in fresh)
+    stored = landed.union(job.id for job in fresh)
     return [
-        BatchStored(what=Created.CREATED, job_id=job.new.id, next_run_at=job.new.next_run_at)
-        if job.new.id in stored
-        else None
+        BatchStored(what=Created.CREATED, job_id=job.id, next_run_at=job.next_run_at) if job.id in stored else None
         for job in jobs
     ]
 
@@ -115,7 +109,7 @@ async def _one_by_one(
     """Store what the bulk left; in the order of their keys, so that two batches do not wait for each other."""
     filled: list[BatchOutcome | None] = [*stored]
     left = [place for place, outcome in enumerate(stored) if outcome is None]
-    for place in sorted(left, key=lambda place: (jobs[place].new.definition.key or "", place)):
+    for place in sorted(left, key=lambda place: (jobs[place].key or "", place)):
         filled[place] = await _one(connection, jobs[place], first_try=first_try)
     return [outcome for outcome in filled if outcome is not None]
 
@@ -127,40 +121,40 @@ async def _one(connection: Connection, job: Creation, *, first_try: bool) -> Bat
     except (KeyExists, JobAlreadyClaimed) as error:
         return error
     except (psycopg.DataError, psycopg.IntegrityError) as error:
-        _log.error("a job was refused", job_id=str(job.new.id), error=str(error))
+        _log.error("a job was refused", job_id=str(job.id), error=str(error))
         return StatementRefused()
     return BatchStored(what=what, job_id=stored.id, next_run_at=stored.next_run_at)
 
 
-async def _copy(connection: Connection, fresh: Sequence[NewJob]) -> None:
+async def _copy(connection: Connection, fresh: Sequence[Creation]) -> None:
+    shared: dict[int, tuple[Any, ...]] = {}
     async with connection.cursor() as cursor, cursor.copy(query("copy_jobs")) as copy:
         copy.set_types(_TYPES)
-        for number, new in enumerate(fresh):
-            await copy.write_row(_row(new))
+        for number, job in enumerate(fresh):
+            common = shared.get(id(job.common))
+            if common is None:
+                common = shared[id(job.common)] = _common_columns(job.common)
+            await copy.write_row(_own_columns(job) + common)
             if number % _BREATH == 0:
                 await asyncio.sleep(0)  # others are answered meanwhile
-    tagged = [(tag, new.id) for new in fresh for tag in new.definition.tags]
+    tagged = [(tag, job.id) for job in fresh for tag in job.common.tags]
     if tagged:
         tags, ids = zip(*tagged, strict=True)
         await connection.execute(query("insert_tags"), {"tags": list(tags), "ids": list(ids)})
 
 
-def _row(new: NewJob) -> tuple[Any, ...]:
-    definition = new.definition
+def _own_columns(job: Creation) -> tuple[Any, ...]:
+    at = job.created_at
+    payload = Jsonb(job.payload, orjson.dumps)
+    return (job.id, job.next_run_at, slot_of(job.id), job.scheduled_for, at, at, at, job.run_at, payload, job.key)
+
+
+def _common_columns(definition: Definition) -> tuple[Any, ...]:
     retry = definition.retry
     return (
-        new.id,
-        new.next_run_at,
-        slot_of(new.id),
+        "due",
         definition.handler,
-        new.scheduled_for,
-        new.created_at,
-        new.created_at,
-        new.created_at,
         None if definition.schedule is None else Jsonb(definition.schedule, orjson.dumps),
-        definition.run_at,
-        Jsonb(definition.payload, orjson.dumps),
-        definition.key,
         definition.name,
         list(definition.tags),
         retry.max_attempts,
@@ -175,12 +169,11 @@ def _row(new: NewJob) -> tuple[Any, ...]:
         definition.jitter_seconds,
         definition.on_exhausted.value,
         definition.tzdata,
-        "due",
     )
 
 
-def _keys_of(keyed: Sequence[NewJob]) -> dict[str, Any]:
-    return {"keys": [new.definition.key for new in keyed], "ids": [new.id for new in keyed]}
+def _keys_of(keyed: Sequence[Creation]) -> dict[str, Any]:
+    return {"keys": [job.key for job in keyed], "ids": [job.id for job in keyed]}
 
 
 async def _ids(connection: Connection, name: str, parameters: dict[str, Any]) -> set[UUID]:

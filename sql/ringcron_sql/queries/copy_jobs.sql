@@ -1,8 +1,8 @@
 -- New jobs whose ids nobody has. Index: primary keys.
 copy jobs (
-    id, next_run_at, slot, handler, scheduled_for, decided_until, created_at, updated_at,
-    schedule, run_at, payload, key, name, tags,
+    id, next_run_at, slot, scheduled_for, decided_until, created_at, updated_at, run_at, payload, key,
+    state, handler, schedule, name, tags,
     max_attempts, min_backoff_seconds, max_backoff_seconds, backoff_multiplier, max_lost,
     timeout_seconds, overlap, catchup, catchup_window_seconds, jitter_seconds, on_exhausted,
-    tzdata, state)
+    tzdata)
 from stdin (format binary)

@@ -11,6 +11,6 @@ _API_KEY: Final = re.compile(r"\b(?P<before>rc_[0-9A-Za-z]+_)[0-9A-Za-z]{16,}")
 
 
 def redact(text: str) -> str:
-    """The text with *** in the place of each password of a URL or of libpq's `password=`, and of each API key's secret."""
+    """The text with *** for each password of a URL or of libpq's `password=`, and for each secret of an API key."""
     text = _IN_CONNINFO.sub(r"\g<before>***", _IN_URL.sub(r"\g<before>:***", text))
     return _API_KEY.sub(r"\g<before>***", text)

@@ -13,10 +13,10 @@ from ringcron.store.listing import JobFilter, Place
 from ringcron_api.cursors import (
     Cursors,
     InvalidCursor,
-    number_from,
-    number_key,
     instants_from,
     instants_key,
+    number_from,
+    number_key,
     place_from,
     place_key,
     text_from,

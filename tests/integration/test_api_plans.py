@@ -7,14 +7,17 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+import orjson
 import psycopg
 import pytest
 
+from ringcron import changes
 from ringcron.models import PARKED, Definition, JobState
 from ringcron.store.api import SESSION_OPTIONS
 from ringcron.store.audit import parameters_of
 from ringcron.store.bounds import near
-from ringcron.store.creating import NewJob, _parameters
+from ringcron.store.changing import _parameters as change_parameters
+from ringcron.store.creating import NewJob, _parameters, read_job
 from ringcron.store.listing import JobFilter, page_queries
 from ringcron_sql import query
 from tests.support.days import carve_days, day_names
@@ -123,6 +126,49 @@ async def test_cancel(full: Connection) -> None:
     assert plan.indexes >= {"jobs_pkey", "job_keys_by_job", "job_keys_pkey"}
     assert plan.sequential.isdisjoint({"job_keys"} | await days(full, "jobs", -BEFORE, 0))
     assert rows_read(plan) < 50  # a few tags
+
+
+async def test_the_cancel_of_a_run_goes_by_id(any_statistics: Connection) -> None:
+    job_id = await one_of(any_statistics, "due")
+    await any_statistics.execute(
+        "update jobs set state = 'claimed', lease_owner = 'w', lease_until = now(), claimed_at = now() where id = %s",
+        (job_id,),
+    )
+    plan = await generic(any_statistics, "request_cancel", {"id": job_id, "generation": 0})
+    assert plan.indexes == {"jobs_pkey"}
+    plan = await generic(any_statistics, "find_run", {"id": job_id, "generation": 1})
+    assert plan.partitions == await partitions(any_statistics, "runs")
+    assert rows_read(plan) == 0
+
+
+async def test_a_change_stays_in_one_partition(any_statistics: Connection) -> None:
+    job_id = await one_of(any_statistics, "due")
+    job = await read_job(any_statistics, job_id)
+    assert job is not None
+    assert job.next_run_at is not None
+    change = changes.trigger(job, await database_now(any_statistics))
+    parameters = change_parameters(change, held_next_run_at=job.next_run_at)
+    plan = await explain(any_statistics, query("change_job"), parameters, analyze=True)
+    looked = [node for node in plan.nodes() if "Scan" in node["Node Type"] and "Relation Name" in node]
+    assert len({node["Relation Name"] for node in looked if node["Relation Name"].startswith("jobs_")}) == 1
+
+
+@pytest.mark.parametrize("tag", [None, "t"])
+async def test_dead_jobs_are_redriven_from_the_far_partition(any_statistics: Connection, tag: str | None) -> None:
+    filters = {"after": UUID(int=0), "handler": None, "tag": tag, "limit": 500}
+    plan = await explain(any_statistics, query("list_dead_jobs"), filters, analyze=True)
+    assert plan.partitions == {"jobs_far"}
+    assert "jobs_set_aside" in plan.indexes
+    ids = [await one_of(any_statistics, "dead")]
+    plan = await explain(any_statistics, query("lock_dead_jobs"), {"ids": ids}, analyze=True)
+    assert plan.partitions == {"jobs_far"}
+    assert plan.sequential == set()
+    assert rows_read(plan) == 1
+    now = (await database_now(any_statistics)).isoformat()
+    rows = orjson.dumps([{"id": str(ids[0]), "next_run_at": now, "decided_until": now, "skip_count": 0}]).decode()
+    plan = await explain(any_statistics, query("redrive_jobs"), {"rows": rows}, analyze=True)
+    looked = [node for node in plan.nodes() if node.get("Alias", "").startswith("j") and "Scan" in node["Node Type"]]
+    assert {node["Relation Name"] for node in looked} == {"jobs_far"}
 
 
 async def new_job(connection: Connection) -> NewJob:

@@ -3,6 +3,9 @@
     first SIGTERM or SIGINT     the drain event is set; the program winds up and returns
     second                      the process ends at once, exit code 128 + signal
 
+Invariant: once the program itself has ended, the process is gone within WIND_UP_SECONDS, whatever a library left behind
+(a thread, a task that does not hear that it is cancelled).
+
 Exit codes: 0 the program ended as asked; 1 a fault; 2 the settings are wrong.
 """
 
@@ -12,6 +15,7 @@ import asyncio
 import contextlib
 import os
 import signal
+import threading
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Final
 
@@ -26,6 +30,8 @@ from ringcron.settings import CommonSettings
 OK: Final = 0
 FAULT: Final = 1
 USAGE: Final = 2
+
+WIND_UP_SECONDS: Final = 5.0
 
 _log = structlog.get_logger(__name__)
 
@@ -42,7 +48,7 @@ def run(
     metrics_port: int | None = None,
     metrics_host: str = "127.0.0.1",
 ) -> int:
-    """Run `body` to its end and return the exit code for the process.
+    """Run `body` to its end and return the exit code for the process, which has nothing else to do.
 
     `name` stands on each line of the log. `metrics_port` None: the program serves its metrics itself, or not at all.
     """
@@ -73,9 +79,20 @@ async def _until_drained(body: Body) -> int:
     for sign in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(sign, asked_to_stop, sign)
     _log.info("started", version=__version__)
-    code = await body(drain)
+    code: int | None = FAULT
+    try:
+        code = await body(drain)
+    finally:
+        _leave_soon(code or OK)
     _log.info("ended", exit_code=code or OK)
     return code or OK
+
+
+def _leave_soon(code: int) -> None:
+    """End the process after WIND_UP_SECONDS, should it still be there."""
+    last_resort = threading.Timer(WIND_UP_SECONDS, os._exit, (code,))
+    last_resort.daemon = True
+    last_resort.start()
 
 
 @contextlib.contextmanager

@@ -20,7 +20,7 @@ from tests.support.waiting import until_sync
 pytestmark = pytest.mark.processes
 
 SCRIPT = """
-import asyncio, sys
+import asyncio, sys, threading, time
 from ringcron import service
 from ringcron.errors import ConfigError
 from ringcron.settings import WorkerSettings
@@ -42,6 +42,20 @@ async def misconfigured(drain):
 
 async def says_seven(drain):
     return 7
+
+async def leaves_a_deaf_task(drain):
+    async def deaf():
+        while True:
+            try:
+                await asyncio.sleep(1000)
+            except asyncio.CancelledError:
+                pass
+    deaf.task = asyncio.create_task(deaf())
+    await asyncio.sleep(0)
+    return 3
+
+async def leaves_a_thread(drain):
+    threading.Thread(target=time.sleep, args=(1000,)).start()
 
 port = int(sys.argv[2]) if len(sys.argv) > 2 else None
 sys.exit(service.run("worker", settings, globals()[sys.argv[1]], name="w-1", metrics_port=port))
@@ -105,6 +119,13 @@ def test_wrong_settings_end_with_2_and_each_fault_is_logged(start: Start) -> Non
 
 def test_a_program_may_choose_its_exit_code(start: Start) -> None:
     assert start("says_seven")[0].wait(20) == 7
+
+
+@pytest.mark.parametrize(("body", "code"), [("leaves_a_deaf_task", 3), ("leaves_a_thread", 0)])
+def test_nothing_left_behind_holds_the_process(start: Start, body: str, code: int) -> None:
+    process, log = start(body)
+    assert process.wait(20) == code
+    assert "ended" in events(log)
 
 
 def test_metrics_are_served_while_the_program_runs(start: Start) -> None:

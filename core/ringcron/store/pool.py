@@ -39,8 +39,12 @@ class Pool:
         self._pool: psycopg_pool.AsyncConnectionPool[Connection] | None = None
         self._recovering = asyncio.Lock()
         self._in_use = 0
+        self._closed = False
 
     async def _make(self) -> psycopg_pool.AsyncConnectionPool[Connection]:
+        if self._closed:  # work that is being cancelled must not open what nobody would close
+            raise psycopg.OperationalError("the pool is closed")
+
         async def configure(connection: Connection) -> None:
             configure_connection(connection)
 
@@ -112,7 +116,8 @@ class Pool:
                 await old.close(timeout=0)
 
     async def close(self) -> None:
-        """Close every connection."""
+        """Close every connection, for good: a later use fails as if the database were away."""
+        self._closed = True
         pool, self._pool = self._pool, None
         if pool is not None:
             await pool.close(timeout=1)

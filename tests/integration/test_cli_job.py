@@ -6,17 +6,18 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import CliRunner
 
 from ringcron.cli import app
 from ringcron.local.processes import free_port
+from tests.support.job_command import JobCommand, run
 from tests.support.programs import Api, Programs
 from tests.support.waiting import until_sync
 
@@ -24,7 +25,6 @@ pytestmark = pytest.mark.processes
 
 FAR = "2100-01-01T00:00:00Z"
 NOBODY = "019f3a52-5d2c-7d0e-9d5c-0a8f6f3c1b2e"
-Job = Callable[..., Result]
 
 
 @pytest.fixture
@@ -33,26 +33,14 @@ def api(programs: Programs, database_url: str) -> Api:
 
 
 @pytest.fixture
-def job(api: Api) -> Job:
-    """Runs `ringcron job …` against the API."""
-    return lambda *arguments, **keywords: run(*arguments, RINGCRON_API_URL=api.url, **keywords)
+def job(api: Api) -> JobCommand:
+    return JobCommand(api.url)
 
 
 @pytest.fixture
 def database(database_url: str) -> Iterator[psycopg.Connection[Any]]:
     with psycopg.connect(database_url, autocommit=True) as connection:
         yield connection
-
-
-def run(*arguments: str, stdin: str | None = None, **environment: str) -> Result:
-    return CliRunner().invoke(app, ["job", *arguments], input=stdin, env=environment)
-
-
-def added(job: Job, *arguments: str) -> dict[str, Any]:
-    done = job("add", "--json", *arguments)
-    assert done.exit_code == 0, done.output
-    document: dict[str, Any] = json.loads(done.stdout)
-    return document
 
 
 def now(database: psycopg.Connection[Any]) -> datetime:
@@ -62,17 +50,9 @@ def now(database: psycopg.Connection[Any]) -> datetime:
     return instant
 
 
-def claim(database: psycopg.Connection[Any], job_id: str) -> None:
-    database.execute(
-        "update jobs set state = 'claimed', lease_owner = 'w.1', lease_until = now() + interval '1 minute',"
-        " claimed_at = now(), lease_generation = 3, attempt = 1 where id = %s",
-        (job_id,),
-    )
-
-
-def test_what_is_added_is_what_the_api_stores(api: Api, job: Job) -> None:
-    document = added(
-        job,
+def test_what_is_added_is_what_the_api_stores(api: Api, job: JobCommand) -> None:
+    document = job.json(
+        "add",
         *("--cron", "0 9 * * MON-FRI", "--timezone", "Europe/Madrid", "--end-at", FAR, "--max-runs", "7"),
         *("--payload", '{"a": [1, null]}', "--handler", "log", "--name", "Report", "--key", "r"),
         *("--tag", "x", "--tag", "y", "--max-attempts", "3", "--min-backoff", "250ms", "--max-backoff", "1h30m"),
@@ -100,29 +80,29 @@ def test_what_is_added_is_what_the_api_stores(api: Api, job: Job) -> None:
     assert (document["catchupWindow"], document["jitter"], document["onExhausted"]) == ("P2D", "PT5M", "dead")
 
 
-def test_an_interval_and_an_instant(job: Job) -> None:
-    every = added(job, "--every", "20s", "--anchor", "2027-01-01T00:00:05Z")
+def test_an_interval_and_an_instant(job: JobCommand) -> None:
+    every = job.json("add", "--every", "20s", "--anchor", "2027-01-01T00:00:05Z")
     assert every["schedule"] == {"every": "PT20S", "anchor": "2027-01-01T00:00:05Z"}
-    once = added(job, "--at", "2100-01-01T01:00:00+01:00")
+    once = job.json("add", "--at", "2100-01-01T01:00:00+01:00")
     assert once["runAt"] == FAR
     assert "schedule" not in once
 
 
-def test_soon_is_counted_by_the_clock_of_the_database(job: Job, database: psycopg.Connection[Any]) -> None:
+def test_soon_is_counted_by_the_clock_of_the_database(job: JobCommand, database: psycopg.Connection[Any]) -> None:
     before = now(database)
-    run_at = datetime.fromisoformat(added(job, "--in", "1h30m")["runAt"])
+    run_at = datetime.fromisoformat(job.json("add", "--in", "1h30m")["runAt"])
     assert before <= run_at - timedelta(minutes=90) <= now(database)
 
 
-def test_a_rehearsal_creates_nothing(job: Job) -> None:
+def test_a_rehearsal_creates_nothing(job: JobCommand) -> None:
     done = job("add", "--every", "20s", "--name", "Rehearsed", "--dry-run")
     assert done.exit_code == 0
     assert "Rehearsed" in done.stdout
-    assert json.loads(job("list", "--json").stdout) == []
+    assert job.json("list") == []
     assert job("add", "--every", "20s", "--handler", "no good", "--dry-run").exit_code == 1
 
 
-def test_a_schedule_is_previewed_with_its_clock_changes(job: Job) -> None:
+def test_a_schedule_is_previewed_with_its_clock_changes(job: JobCommand) -> None:
     flags = ("--cron", "30 2 * * *", "--timezone", "Europe/Madrid", "--after", "2027-03-27T00:00:00Z", "--count", "3")
     done = job("preview", *flags)
     assert done.exit_code == 0, done.output
@@ -141,15 +121,15 @@ def test_a_schedule_is_previewed_with_its_clock_changes(job: Job) -> None:
     assert "--cron" in refused.stderr
 
 
-def test_a_payload_may_come_from_a_file_or_from_standard_input(job: Job, tmp_path: Path) -> None:
+def test_a_payload_may_come_from_a_file_or_from_standard_input(job: JobCommand, tmp_path: Path) -> None:
     file = tmp_path / "payload.json"
     file.write_text('{"é": 1}', encoding="utf-8")
-    assert added(job, "--at", FAR, "--payload", f"@{file}")["payload"] == {"é": 1}
+    assert job.json("add", "--at", FAR, "--payload", f"@{file}")["payload"] == {"é": 1}
     done = job("add", "--json", "--at", FAR, "--payload", "@-", stdin="[1, 2]")
     assert json.loads(done.stdout)["payload"] == [1, 2]
 
 
-def test_people_see_the_job_and_when_it_runs(job: Job) -> None:
+def test_people_see_the_job_and_when_it_runs(job: JobCommand) -> None:
     done = job("add", "--cron", "@daily", "--name", "Nightly")
     assert done.exit_code == 0
     assert re.search(r"^job +[0-9a-f-]{36}$", done.stdout, re.MULTILINE)
@@ -190,7 +170,7 @@ def test_wrong_usage_ends_with_2_before_any_call(arguments: tuple[str, ...], tol
     assert told in " ".join(done.stderr.split())
 
 
-def test_what_the_api_refuses_is_told_by_the_name_of_the_flag(job: Job) -> None:
+def test_what_the_api_refuses_is_told_by_the_name_of_the_flag(job: JobCommand) -> None:
     done = job("add", "--cron", "61 * * * *", "--max-attempts", "0", "--handler", "no good", "--tag", "")
     assert done.exit_code == 1
     assert done.stdout == ""
@@ -201,29 +181,29 @@ def test_what_the_api_refuses_is_told_by_the_name_of_the_flag(job: Job) -> None:
     assert "--cron never has a tick" in never.stderr
 
 
-def test_with_json_an_error_is_a_problem_document(job: Job) -> None:
+def test_with_json_an_error_is_a_problem_document(job: JobCommand) -> None:
     done = job("show", NOBODY, "--json")
     assert (done.exit_code, done.stdout) == (1, "")
     assert json.loads(done.stderr)["code"] == "not-found"
 
 
-def test_a_key_that_is_taken_shows_the_way_forward(job: Job) -> None:
-    first = added(job, "--at", FAR, "--key", "k")
+def test_a_key_that_is_taken_shows_the_way_forward(job: JobCommand) -> None:
+    first = job.json("add", "--at", FAR, "--key", "k")
     done = job("add", "--at", FAR, "--key", "k")
     assert done.exit_code == 1
     assert f"ringcron job show {first['jobId']}" in done.stderr
     assert "--on-conflict" in done.stderr
-    kept = added(job, "--at", FAR, "--key", "k", "--on-conflict", "keep")
+    kept = job.json("add", "--at", FAR, "--key", "k", "--on-conflict", "keep")
     assert (kept["jobId"], kept["created"]) == (first["jobId"], False)
 
 
-def test_jobs_are_listed_in_a_table_that_is_never_cut(job: Job) -> None:
+def test_jobs_are_listed_in_a_table_that_is_never_cut(job: JobCommand) -> None:
     name = "a name that is " + "very " * 40 + "long"
-    added(job, "--at", FAR, "--name", name, "--tag", "t")
-    added(job, "--every", "PT15M", "--handler", "log", "--key", "k")
+    job.json("add", "--at", FAR, "--name", name, "--tag", "t")
+    job.json("add", "--every", "PT15M", "--handler", "log", "--key", "k")
     done = job("list")
     header, *rows = done.stdout.splitlines()
-    assert header.split() == ["JOB", "STATE", "NEXT", "RUN", "WHEN", "HANDLER", "NAME", "KEY"]
+    assert header.split() == ["JOB", "STATE", "NEXT", "RUN", "WHEN", "NAME", "KEY", "HANDLER"]
     assert len(rows) == 2
     assert "every PT15M" in rows[0]
     assert name in rows[1]
@@ -233,15 +213,15 @@ def test_jobs_are_listed_in_a_table_that_is_never_cut(job: Job) -> None:
     assert (none.exit_code, none.stdout, none.stderr) == (0, "", "no jobs\n")
 
 
-def test_what_others_wrote_cannot_rewrite_a_terminal(job: Job) -> None:
-    added(job, "--at", FAR, "--name", "\x1b[2Jgone\n[bold]x[/bold]")
+def test_what_others_wrote_cannot_rewrite_a_terminal(job: JobCommand) -> None:
+    job.json("add", "--at", FAR, "--name", "\x1b[2Jgone\n[bold]x[/bold]")
     done = job("list")
     assert r"\x1b[2Jgone\x0a[bold]x[/bold]" in done.stdout
     assert "\x1b" not in done.stdout
 
 
-def test_a_list_says_where_it_was_cut_and_all_of_it_can_be_had(job: Job) -> None:
-    ids = [added(job, "--at", FAR)["jobId"] for _ in range(5)][::-1]
+def test_a_list_says_where_it_was_cut_and_all_of_it_can_be_had(job: JobCommand) -> None:
+    ids = [job.add("--at", FAR) for _ in range(5)][::-1]
     cut = job("list", "--limit", "3", "--json")
     assert [listed["jobId"] for listed in json.loads(cut.stdout)] == ids[:3]
     assert "--all" in cut.stderr
@@ -249,51 +229,33 @@ def test_a_list_says_where_it_was_cut_and_all_of_it_can_be_had(job: Job) -> None
     assert [listed["jobId"] for listed in json.loads(whole.stdout)] == ids
     assert whole.stderr == ""
     assert "payload" not in json.loads(whole.stdout)[0]
-    assert json.loads(job("list", "--payload", "--json").stdout)[0]["payload"] is None
+    assert job.json("list", "--payload")[0]["payload"] is None
 
 
-def test_runs_of_a_real_worker_are_shown(job: Job, programs: Programs, database_url: str) -> None:
+def test_runs_of_a_real_worker_are_shown(job: JobCommand, programs: Programs, database_url: str) -> None:
     programs.worker(database_url)
-    good = added(job, "--at", "2020-01-01T00:00:00Z", "--handler", "log", "--payload", '{"message": "hi"}')["jobId"]
-    bad = added(job, "--at", "2020-01-01T00:00:00Z", "--handler", "fail", "--max-attempts", "1")["jobId"]
+    good = job.add("--at", "2020-01-01T00:00:00Z", "--handler", "log", "--payload", '{"message": "hi"}')
+    bad = job.add("--at", "2020-01-01T00:00:00Z", "--handler", "fail", "--max-attempts", "1")
 
     def ended(job_id: str) -> bool:
-        return any(run["outcome"] for run in json.loads(job("runs", job_id, "--json").stdout))
+        return any(run["outcome"] for run in job.json("runs", job_id))
 
     until_sync(lambda: ended(good) and ended(bad), seconds=30)
-    [run] = json.loads(job("runs", good, "--json").stdout)
+    [run] = job.json("runs", good)
     assert (run["outcome"], run["cause"], run["attempt"]) == ("succeeded", "schedule", 1)
     header, row = job("runs", bad).stdout.splitlines()
-    assert header.startswith("RUN")
-    assert f"{bad}.1" in row
+    assert header.startswith("STARTED")
+    assert row.endswith(f"{bad}.1")
     assert "failed" in row
     assert re.search(r"\d+\.\d{3} s", row)
 
 
-def test_a_job_without_history_says_so(job: Job) -> None:
-    job_id = added(job, "--at", FAR)["jobId"]
+def test_a_job_without_history_says_so(job: JobCommand) -> None:
+    job_id = job.add("--at", FAR)
     for history in ("runs", "skips"):
         done = job(history, job_id)
         assert (done.exit_code, done.stdout, done.stderr) == (0, "", f"no {history}\n")
-        assert json.loads(job(history, job_id, "--json").stdout) == []
-
-
-def test_a_cancelled_job(job: Job) -> None:
-    job_id = added(job, "--at", FAR)["jobId"]
-    done = job("cancel", job_id)
-    assert (done.exit_code, done.stdout) == (0, f"cancelled {job_id}: nothing will start any more\n")
-    assert json.loads(job("cancel", job_id, "--json").stdout) == {"jobId": job_id, "ended": True}
-    assert json.loads(job("show", job_id, "--json").stdout)["state"] == "cancelled"
-
-
-def test_a_claimed_job_shows_what_else_can_be_done(job: Job, database: psycopg.Connection[Any]) -> None:
-    job_id = added(job, "--at", FAR)["jobId"]
-    claim(database, job_id)
-    done = job("cancel", job_id)
-    assert (done.exit_code, done.stdout) == (1, "")
-    assert "claimed by w.1" in done.stderr
-    assert f"ringcron job cancel {job_id} --after-current" in done.stderr
-    assert f"ringcron job cancel {job_id} --run" in done.stderr
+        assert job.json(history, job_id) == []
 
 
 def test_nobody_at_the_address_ends_with_3(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -328,8 +290,8 @@ def test_the_api_of_this_folder_is_found(api: Api, tmp_path: Path, monkeypatch: 
     assert run("list", "--api", api.url, RINGCRON_API_URL=elsewhere).exit_code == 0
 
 
-def test_a_shell_completes_commands_states_and_ids(api: Api, job: Job) -> None:
-    first = added(job, "--at", FAR, "--name", "one $(touch x) 'two'")["jobId"]
+def test_a_shell_completes_commands_states_and_ids(api: Api, job: JobCommand) -> None:
+    first = job.add("--at", FAR, "--name", "one $(touch x) 'two'")
     assert {"add", "list", "redrive", "preview"} <= set(completed("ringcron job ", 2))
     assert completed("ringcron job list --state d", 4) == ["due", "done", "dead"]
     assert completed(f"ringcron job show --api {api.url} ", 5) == [first]

@@ -28,8 +28,8 @@ def job_document(job: Job, *, with_payload: bool = True) -> dict[str, Any]:
 
 def print_jobs(jobs: Sequence[Job]) -> None:
     print_table(
-        ["JOB", "STATE", "NEXT RUN", "WHEN", "HANDLER", "NAME", "KEY"],
-        [(job.job_id, job.state, job.next_run_at, when(job), job.handler, job.name, job.key) for job in jobs],
+        ["JOB", "STATE", "NEXT RUN", "WHEN", "NAME", "KEY", "HANDLER"],
+        [(job.job_id, job.state, job.next_run_at, when(job), job.name, job.key, job.handler) for job in jobs],
         empty="no jobs",
     )
 
@@ -69,18 +69,18 @@ def print_job(job: Job, *, upcoming: Sequence[Any] = ()) -> None:
 
 def print_runs(runs: Sequence[Run]) -> None:
     print_table(
-        ["RUN", "OUTCOME", "ATTEMPT", "STARTED", "TOOK", "SCHEDULED FOR", "CAUSE", "WORKER", "ERROR OR RESULT"],
+        ["STARTED", "OUTCOME", "ATTEMPT", "TOOK", "CAUSE", "WORKER", "ERROR OR RESULT", "SCHEDULED FOR", "RUN"],
         [
             (
-                run.run_id,
+                run.started_at,
                 run.outcome or "running",
                 run.attempt,
-                run.started_at,
                 None if run.finished_at is None else _took(run.finished_at - run.started_at),
-                run.scheduled_for,
                 run.cause,
                 run.worker_id,
                 _said(run),
+                run.scheduled_for,
+                run.run_id,
             )
             for run in runs
         ],

@@ -1,4 +1,4 @@
-"""Answers as people read them: plain columns, whole where the output is no terminal.
+"""Answers as people read them: plain columns, cut at the width of a terminal and whole in a pipe.
 
 Invariant: what others wrote (names, errors, payloads) reaches a terminal without control characters, which could
 rewrite what is on it.
@@ -6,42 +6,39 @@ rewrite what is on it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import shutil
+import sys
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
 import typer
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
+from rich.cells import cell_len, set_cell_size
 
-WIDE: Final = 10_000
-"""Columns of an output that is no terminal: nothing is cut off for a program that reads it."""
+LONGEST_CELL: Final = 60
+"""On a terminal, so that a long text does not push the columns behind it out of sight."""
+_GAP: Final = "  "
 
 
-def print_table(headers: Iterable[str], rows: Iterable[Iterable[Any]], *, empty: str) -> None:
-    """Rows below their headers; `empty` on standard error where there are none. The first column is never cut."""
-    cells = [[shown(value) for value in row] for row in rows]
+def print_table(headers: Sequence[str], rows: Iterable[Sequence[Any]], *, empty: str) -> None:
+    """Rows below their headers, the columns that matter most first; `empty` on standard error where there are none."""
+    cells = [[_cut(shown(value), LONGEST_CELL) for value in row] for row in rows]
     if not cells:
         typer.echo(empty, err=True)
         return
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for number, header in enumerate(headers):
-        table.add_column(header, no_wrap=True, min_width=max(len(row[0]) for row in cells) if number == 0 else None)
-    for row in cells:
-        table.add_row(*(Text(cell) for cell in row))
-    _print(table)
+    head, *lines = _aligned([list(headers), *cells])
+    typer.secho(head, bold=True)
+    for line in lines:
+        typer.echo(line)
 
 
 def print_fields(fields: Mapping[str, Any]) -> None:
-    """One line for each field that has a value."""
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
-    table.add_column(no_wrap=True, style="bold")
-    table.add_column(overflow="fold")
-    for name, value in fields.items():
-        if value is not None and value != () and value != "":
-            table.add_row(Text(name), Text(shown(value)))
-    _print(table)
+    """One line for each field that has a value; values are never cut."""
+    named = {name: shown(value) for name, value in fields.items()}
+    width = max(cell_len(name) for name, text in named.items() if text)
+    for name, text in named.items():
+        if text:
+            typer.echo(typer.style(set_cell_size(name, width), bold=True) + _GAP + text)
 
 
 def shown(value: Any) -> str:
@@ -56,11 +53,14 @@ def shown(value: Any) -> str:
     return "".join(character if character.isprintable() else f"\\x{ord(character):02x}" for character in str(value))
 
 
-def _print(table: Table) -> None:
-    console = Console(highlight=False, emoji=False, markup=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, emoji=False, markup=False, width=WIDE)
-    with console.capture() as capture:
-        console.print(table)
-    for line in capture.get().splitlines():
-        typer.echo(line.rstrip())
+def _aligned(rows: list[list[str]]) -> list[str]:
+    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
+    lines = [_GAP.join(map(set_cell_size, row, widths)).rstrip() for row in rows]
+    return [_cut(line, shutil.get_terminal_size().columns) for line in lines]
+
+
+def _cut(text: str, width: int) -> str:
+    """The text, on a terminal no wider than that."""
+    if not sys.stdout.isatty() or cell_len(text) <= width:
+        return text
+    return set_cell_size(text, width - 1).rstrip() + "…"

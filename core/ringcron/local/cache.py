@@ -28,10 +28,15 @@ def cache_folder() -> Path:
 
 def filled(folder: Path, fill: Callable[[Path], None]) -> Path:
     """`folder`, made by `fill` (which is given an empty folder) where it does not exist yet."""
-    if folder.exists():
-        return folder
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    scratch = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+    try:
+        if folder.exists():
+            return folder
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        scratch = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+    except OSError as error:
+        raise NotAvailable(
+            f"the cache {folder.parent} cannot be used: {error.strerror}; set RINGCRON_CACHE to a folder of your own"
+        ) from error
     try:
         scratch.chmod(0o755)
         fill(scratch)

@@ -8,6 +8,8 @@ end. Startup is all or nothing: a program that ends before everything serves end
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import os
 import signal
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +28,7 @@ from ringcron.local.report import Addresses, announcement, up_document
 from ringcron.local.rest import ApiUnavailable, KeyNeeded, Rest
 from ringcron.local.supervisor import Child, Supervisor
 from ringcron.local.zookeeper import ZooKeeperServer
+from ringcron.settings import WorkerSettings
 from ringcron_sql.migrate import migrate
 
 SERVING_SECONDS: Final = 60.0
@@ -56,12 +59,12 @@ class UpOptions:
 
 def run(options: UpOptions) -> int:
     """Start everything, stay until asked to stop, stop everything; the exit code. Raises LocalServerError."""
-    if options.api_port and not is_free(options.api_port):
-        raise LocalServerError(
-            f"port {options.api_port} is in use: stop what listens there, or choose another by --api-port"
-        )
     _check_addresses(options)
-    with DataFolder(options.data_folder) as folder:
+    with DataFolder(options.data_folder) as folder:  # first: it tells of another `ringcron up` here
+        if options.api_port and not is_free(options.api_port):
+            raise LocalServerError(
+                f"port {options.api_port} is in use: stop what listens there, or choose another by --api-port"
+            )
         if options.fresh:
             folder.clear()
         folder.turn_logs()
@@ -93,6 +96,8 @@ class Up:
         self._supervisor = Supervisor(self._clock, say=say, changed=self._write_up_file)
         self._serving_seconds = SERVING_SECONDS + SERVING_SECONDS_A_WORKER * options.workers
         self._addresses: Addresses | None = None
+        worker = WorkerSettings.load(os.environ, database_url="postgresql://none", name="any")
+        self._drain_seconds = worker.drain_seconds
 
     async def run(self) -> int:
         asked = asyncio.Event()
@@ -120,8 +125,8 @@ class Up:
         if asked.is_set():
             self._supervisor.kill()
             return
-        say("stopping: runs in progress may finish; once more, and everything is killed")
         asked.set()
+        say(f"stopping: runs in progress get {self._drain_seconds:g} s to finish; once more, and everything is killed")
 
     async def _start(self) -> None:
         options = self._options
@@ -227,5 +232,6 @@ def _serving(rest: Rest, *, workers: int, assigned: bool) -> bool:
 
 
 def say(sentence: str) -> None:
-    """One line for the person at the terminal."""
-    print(f"ringcron: {sentence}", flush=True)
+    """One line for the person at the terminal; whoever has closed it needs none, and everything goes on."""
+    with contextlib.suppress(OSError):
+        print(f"ringcron: {sentence}", flush=True)

@@ -17,6 +17,7 @@ from enum import StrEnum
 from typing import Any, Final
 from uuid import UUID
 
+from ringcron.clock import Clock
 from ringcron.errors import JobAlreadyClaimed, JobNotFound
 from ringcron.models import EARLIEST, PARKED, Job, JobState, Run, Skip, SkipReason, WorkerReport
 from ringcron.slots import created_at_of
@@ -24,8 +25,9 @@ from ringcron.store.acting import Acting
 from ringcron.store.audit import Act, AuditEntry, entry_from_row, parameters_of
 from ringcron.store.batching import BatchOutcome, create_all, create_each
 from ringcron.store.calls import ANSWER_SECONDS, PATIENT_SECONDS, STATEMENT_SECONDS
-from ringcron.store.connection import Connection
+from ringcron.store.connection import Connection, Connections
 from ringcron.store.creating import Created, Creation, NewJob, OnConflict, create, read_job
+from ringcron.store.gathering import Gathering, insert_many
 from ringcron.store.lag import Lag, lag_by_slot
 from ringcron.store.listing import JobFilter, Place, page_queries
 from ringcron.store.rows import job_from_row, run_from_row, worker_from_row
@@ -70,14 +72,30 @@ class SkipRecord:
 class ApiStore(Acting):
     """The statements of one API process."""
 
+    def __init__(self, connections: Connections, *, clock: Clock, patient: Connections | None = None) -> None:
+        super().__init__(connections, clock=clock, patient=patient)
+        self._gathering = Gathering(self._insert_many, seconds=ANSWER_SECONDS)
+
     async def insert_job(self, new: NewJob, on_conflict: OnConflict) -> tuple[Created, Job]:
         """Store a new job. Raises KeyExists, and JobAlreadyClaimed where a claimed job was to be replaced."""
+        if new.definition.key is None and not self._is_within:
+            return Created.CREATED, await self._gathering.insert(new)
         tries = 0
 
         async def work(connection: Connection) -> tuple[Created, Job]:
             nonlocal tries
             tries += 1
             return await create(connection, new, on_conflict, first_try=tries == 1)
+
+        return await self._run(work)
+
+    async def _insert_many(self, together: Sequence[NewJob]) -> list[Job]:
+        tries = 0
+
+        async def work(connection: Connection) -> list[Job]:
+            nonlocal tries
+            tries += 1
+            return await insert_many(connection, together, first_try=tries == 1)
 
         return await self._run(work)
 

@@ -46,6 +46,8 @@ class Calls:
         self._database_clock = DatabaseClock(clock)
         self._clock_read_at: float | None = None
         self._working: set[asyncio.Task[Any]] = set()
+        self._is_within = False
+        """Whether this is the store of one transaction, which nothing that is done through it may leave."""
 
     async def now(self) -> datetime:
         """The database's clock, read within the last second."""
@@ -126,6 +128,7 @@ class Calls:
             one = OneTransaction(connection)
             inside = copy(self)
             inside._connections = inside._patient = one
+            inside._is_within = True
             try:
                 async with connection.transaction():
                     return await work(connection, inside)

@@ -154,7 +154,7 @@ async def _insert(connection: Connection, new: NewJob, *, first_try: bool) -> Jo
         landed = await read_job(connection, new.id)
         assert landed is not None
         return landed
-    return _as_stored(new, payload=row[0])
+    return as_stored(new, payload=row[0])
 
 
 async def _replace(connection: Connection, job_id: UUID, new: NewJob) -> Job | None:
@@ -240,8 +240,8 @@ def definition_parameters(definition: Definition) -> dict[str, Any]:
     }
 
 
-def _as_stored(new: NewJob, *, payload: str) -> Job:
-    """The row that was just inserted: every value is known, but for the form that jsonb gave the payload."""
+def as_stored(new: NewJob, *, payload: str) -> Job:
+    """A row that was just inserted: every value is known, but for the form that jsonb gave the payload."""
     return Job(
         id=new.id,
         slot=slot_of(new.id),

@@ -197,6 +197,13 @@ async def test_a_key_is_replaced(api: ApiCaller, connection: psycopg.AsyncConnec
     assert (await count(connection), await count(connection, "job_keys")) == (1, 1)
 
 
+async def test_a_replaced_job_has_the_jitter_of_its_own_id(api: ApiCaller) -> None:
+    body = {"runAt": FUTURE, "key": "k", "onConflict": "replace", "jitter": "PT24H"}
+    first = await api.post("/jobs", body)
+    assert first["nextRunAt"] > FUTURE
+    assert (await api.post("/jobs", body))["nextRunAt"] == first["nextRunAt"]
+
+
 async def test_a_job_that_is_done_is_due_again_when_replaced_and_keeps_its_key(
     api: ApiCaller, connection: psycopg.AsyncConnection[Any]
 ) -> None:

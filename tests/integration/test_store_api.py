@@ -13,10 +13,12 @@ from uuid import UUID
 import psycopg
 import pytest
 
+from ringcron import changes
 from ringcron.clock import SystemClock
-from ringcron.errors import JobNotFound, StoreUnavailable
+from ringcron.errors import JobNotFound, StoreUnavailable, WrongState
 from ringcron.models import Definition, JobState
 from ringcron.slots import new_job_id
+from ringcron.store.acting import DeadFilter
 from ringcron.store.api import SESSION_OPTIONS, ApiStore
 from ringcron.store.connection import Connection
 from ringcron.store.creating import Created, NewJob, OnConflict, create
@@ -47,17 +49,19 @@ async def connection(database_url: str) -> AsyncIterator[psycopg.AsyncConnection
 
 
 class LosesAnswers:
-    """Connections whose first `losses` uses are lost after all their work was done and committed."""
+    """Connections of which, after some uses, `losses` are lost after all their work was done and committed."""
 
-    def __init__(self, pool: Pool, losses: int) -> None:
+    def __init__(self, pool: Pool, losses: int, *, after: int = 0) -> None:
         self._pool = pool
         self._losses = losses
+        self._after = after
 
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[Connection]:
         async with self._pool.connection() as connection:
             yield connection
-        if self._losses > 0:
+        self._after -= 1
+        if self._after < 0 < self._losses:
             self._losses -= 1
             raise psycopg.OperationalError("the connection was lost")
 
@@ -139,6 +143,27 @@ async def test_a_cancel_whose_answer_was_lost_is_a_repeat(
     _, job = await store.insert_job(await new_job(store), OnConflict.ERROR)
     await ApiStore(LosesAnswers(pool, 1), clock=SystemClock()).cancel_job(job.id)
     assert (await store.get_job(job.id)).state is JobState.CANCELLED
+
+
+async def test_acts_whose_answers_were_lost_are_done(
+    pool: Pool, store: ApiStore, connection: psycopg.AsyncConnection[Any]
+) -> None:
+    """A redrive that landed finds no dead job on its next try; that is no refusal."""
+    jobs = [(await store.insert_job(await new_job(store), OnConflict.ERROR))[1] for _ in range(3)]
+    await connection.execute("update jobs set state = 'dead', next_run_at = '9500-01-01Z', dead_reason = 'boom'")
+    job, _ = await ApiStore(LosesAnswers(pool, 1), clock=SystemClock()).change_job(jobs[0].id, changes.redrive)
+    assert (job.state, job.revision) == (JobState.DUE, 2)
+    for decide in (changes.trigger, changes.resume, changes.cancel_after_current):
+        await ApiStore(LosesAnswers(pool, 1), clock=SystemClock()).change_job(jobs[0].id, decide)
+    assert (await store.get_job(jobs[0].id)).state is JobState.CANCELLED
+    with pytest.raises(WrongState):
+        await store.change_job(jobs[0].id, changes.redrive)
+
+    losing = ApiStore(LosesAnswers(pool, 1, after=2), clock=SystemClock())  # it lists, and reads the clock
+    redriven = await losing.redrive_jobs(DeadFilter(handler=None, tag=None, limit=1), per_second=None)
+    assert [each.slot for each in redriven] == [jobs[1].slot]
+    states = sorted(state for _, state, _ in await jobs_of(connection))
+    assert states == ["cancelled", "dead", "due"]  # no more than the limit
 
 
 @pytest.mark.parametrize("on_conflict", list(OnConflict))

@@ -210,6 +210,19 @@ async def test_trigger_of_a_paused_job_runs_once_and_pauses_again(connection: Co
     assert (row["state"], row["pause_reason"]) == ("paused", "maintenance")
 
 
+async def test_a_patch_of_the_schedule_gives_up_the_run_that_a_paused_job_was_triggered_to(
+    connection: Connection,
+) -> None:
+    job_id = await recurring(connection)
+    await change_job(connection, job_id, pausing)
+    triggered, _ = await change_job(connection, job_id, changes.trigger)
+    assert triggered.state == "due"
+    schedule = {"every": "P1D", "anchor": "2026-01-01T00:00:00Z"}
+    job, _ = await change_job(connection, job_id, patching(schedule=schedule))
+    assert (job.state, job.cause, job.pause_reason, job.paused_by) == ("paused", "schedule", "maintenance", "me")
+    assert job.after_current is None
+
+
 @pytest.mark.parametrize("state", ["done", "cancelled", "dead"])
 async def test_what_has_ended_cannot_be_triggered_or_paused(connection: Connection, state: str) -> None:
     job_id = await add_job(connection)

@@ -97,6 +97,8 @@ class Acting(Calls):
         self, ids: Sequence[UUID], begun_at: datetime, before: int, per_second: float | None, act: Act | None
     ) -> list[Redriven]:
         """Those of these jobs that are still dead; `before` others had their turn already."""
+        redriven: dict[UUID, Redriven] = {}
+        """Also what an earlier try did, whose answer was lost: those are not dead any more."""
 
         async def work(connection: Connection) -> list[Redriven]:
             async with connection.transaction(), connection.cursor(row_factory=dict_row) as cursor:
@@ -111,7 +113,9 @@ class Acting(Calls):
                 if act is not None and moved:
                     detail = {**(act.detail or {}), "count": len(moved)}
                     await record(connection, dataclasses.replace(act, detail=detail), job_id=None)
-            return [Redriven(slot=row["slot"], next_run_at=moved[row["id"]]) for row in held if row["id"] in moved]
+            slots = {row["id"]: row["slot"] for row in held}
+            redriven.update({job_id: Redriven(slot=slots[job_id], next_run_at=due) for job_id, due in moved.items()})
+            return list(redriven.values())
 
         return await self._run(work)
 

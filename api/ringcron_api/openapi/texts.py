@@ -67,9 +67,9 @@ changed it.
 ## Time
 
 A job is **late** when it is claimed after its instant; it runs, however late. A tick is **missed** only when a later
-tick of the same job has passed too: of missed ticks the newest runs and the others leave one skip. Ticks that pass
-while an occurrence is going (its retries included) leave one skip `overlap`. The next tick comes from the schedule,
-never from when a run ended, so nothing drifts.
+tick of the same job has passed too, or it is older than `catchup` allows: by default the newest runs and the others
+leave one skip. Ticks that pass while an occurrence is going (its retries included) leave one skip `overlap`, unless
+`overlap` says otherwise. The next tick comes from the schedule, never from when a run ended, so nothing drifts.
 """
 
 GROUPS: Final = {

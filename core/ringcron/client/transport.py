@@ -25,6 +25,7 @@ from ringcron import __version__
 from ringcron.client.errors import ApiError, Misdirected, Unreachable, api_error
 from ringcron.clock import Clock
 from ringcron.errors import ConfigError
+from ringcron.redaction import redact
 
 CONNECT_SECONDS: Final = 5.0
 TRY_SECONDS: Final = 10.0
@@ -156,13 +157,13 @@ def base_of(url: str) -> URL:
     try:
         base = URL(url)
     except ValueError:
-        raise ConfigError([f"the address of the API is no URL: {url!r}"]) from None
+        raise ConfigError([f"the address of the API is no URL: {redact(url)!r}"]) from None
     if base.scheme not in ("http", "https") or not base.host:
-        raise ConfigError([f"the address of the API must be an http or https URL, not {url!r}"])
+        raise ConfigError([f"the address of the API must be an http or https URL, not {redact(url)!r}"])
     if base.user is not None or base.password is not None:
         raise ConfigError(["the address of the API must not hold a user or a password: an API key is given apart"])
     if base.query_string or base.fragment:
-        raise ConfigError([f"the address of the API must not have a query or a fragment: {url!r}"])
+        raise ConfigError([f"the address of the API must not have a query or a fragment: {redact(url)!r}"])
     return base.with_path(base.path.rstrip("/") or "/")
 
 

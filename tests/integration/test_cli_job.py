@@ -23,6 +23,20 @@ from tests.support.waiting import until_sync
 
 pytestmark = pytest.mark.processes
 
+COMMANDS = [
+    "add",
+    "list",
+    "show",
+    "runs",
+    "skips",
+    "explain",
+    "cancel",
+    "pause",
+    "resume",
+    "trigger",
+    "redrive",
+    "preview",
+]
 FAR = "2100-01-01T00:00:00Z"
 NOBODY = "019f3a52-5d2c-7d0e-9d5c-0a8f6f3c1b2e"
 
@@ -292,7 +306,7 @@ def test_the_api_of_this_folder_is_found(api: Api, tmp_path: Path, monkeypatch: 
 
 def test_a_shell_completes_commands_states_and_ids(api: Api, job: JobCommand) -> None:
     first = job.add("--at", FAR, "--name", "one $(touch x) 'two'")
-    assert {"add", "list", "redrive", "preview"} <= set(completed("ringcron job ", 2))
+    assert completed("ringcron job ", 2) == COMMANDS
     assert completed("ringcron job list --state d", 4) == ["due", "done", "dead"]
     assert completed(f"ringcron job show --api {api.url} ", 5) == [first]
     assert completed(f"ringcron job redrive --api {api.url} ", 5) == []
@@ -313,6 +327,14 @@ def completed(line: str, word: int) -> list[str]:
     assert done.exit_code == 0, done.output
     assert done.stderr == ""
     return done.stdout.split()
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, ""])
+def test_every_command_has_help(command: str) -> None:
+    done = run(*command.split(), "--help")
+    assert done.exit_code == 0
+    assert "Usage:" in done.stdout
+    assert not command or all(flag in done.stdout for flag in ("--api ", "--api-key ", "--json"))
 
 
 def test_no_program_carries_what_only_these_commands_need() -> None:

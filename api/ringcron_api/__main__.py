@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from typing import Final
 
 import structlog
@@ -65,6 +66,8 @@ def main(settings: ApiSettings) -> int:
             runner, url = await listen(app, settings.host, settings.port)
         except OSError as error:
             raise ConfigError([f"cannot listen on {settings.host}:{settings.port}: {error.strerror}"]) from error
+        gc.collect()
+        gc.freeze()  # what is there now stays: every full collection would walk it, and hold the loop for 50 ms
         _log.info("listening", url=url, docs=f"{url}/docs", open_without_keys=settings.may_be_open)
         try:
             await drain.wait()

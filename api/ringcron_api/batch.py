@@ -34,7 +34,7 @@ from ringcron_api.strict_json import MalformedJson
 CHUNK: Final = 2000
 """Jobs that are stored in one transaction, unless all are."""
 _SLICE: Final = 100
-"""Jobs that are read, or results that are written, in one go."""
+"""Jobs that are read, or results that are written, in one go; then others are answered."""
 BATCH_SECONDS: Final = 30.0
 """How long storing may take."""
 
@@ -66,7 +66,7 @@ async def _answer_whole(
         outcomes = await store.insert_jobs(jobs, whole=True)
     except BatchRefused as refused:
         raise ValidationFailed([_refusal(batch.pointer(index), error) for index, error in refused.errors]) from None
-    return _response(batch, _results(request, 0, read, outcomes), status=201, streamed=not one_transaction)
+    return _response(batch, await _results(request, 0, read, outcomes), status=201, streamed=not one_transaction)
 
 
 async def _answer_each(
@@ -87,7 +87,7 @@ async def _answer_each(
                 raise
             down = error
             outcomes, next_read = [error] * len(_jobs(read)), await _read(reader, batch, following)
-        results += _results(request, len(results), read, outcomes)
+        results += await _results(request, len(results), read, outcomes)
         read = next_read
     return _response(batch, results, status=207, streamed=not one_transaction)
 
@@ -114,7 +114,7 @@ def _jobs(read: Sequence[Read]) -> list[Creation]:
     return [one for one in read if isinstance(one, Creation)]
 
 
-def _results(
+async def _results(
     request: web.Request, first: int, read: Sequence[Read], outcomes: Sequence[BatchOutcome]
 ) -> list[dict[str, Any]]:
     """What stands in the answer for these jobs, the first of which has the index `first`; `outcomes` are of those among
@@ -126,6 +126,8 @@ def _results(
         results.append(_result(index, outcome))
         if isinstance(one, Creation) and isinstance(outcome, BatchStored) and outcome.next_run_at is not None:
             note_due(request, slot_of(outcome.job_id), outcome.next_run_at, one.created_at)
+        if index % _SLICE == 0:
+            await asyncio.sleep(0)
     return results
 
 
@@ -169,6 +171,7 @@ def _response(batch: BatchBody, results: list[dict[str, Any]], *, status: int, s
 async def _lines(results: Sequence[dict[str, Any]]) -> AsyncIterator[bytes]:
     for begin in range(0, len(results), _SLICE):
         yield b"".join(_dumps(result) + b"\n" for result in results[begin : begin + _SLICE])
+        await asyncio.sleep(0)
 
 
 def _dumps(value: Any) -> bytes:

@@ -23,8 +23,7 @@ CREATES: Final = (
         group="Jobs",
         summary="Schedule many jobs",
         description="At most 10,000 jobs and 64 MiB. Each is stored or not by itself: a fault of one is in its result. "
-        "NDJSON is answered with NDJSON, in which blank lines have no results; a line may have 1 MiB. Bodies above "
-        "some MiB should be NDJSON: JSON is read in one piece.",
+        "NDJSON is answered with NDJSON, in which blank lines have no results; a line may have 1 MiB.",
         query=CreateJobs,
         body=Batch,
         body_line=CreateJob,

@@ -40,7 +40,7 @@ OPERATIONS: Final = (
         group="Jobs",
         summary="Schedule a job, once or at each tick of a schedule",
         description="A one-off is a schedule that fires once. To be able to send the request again after a cut "
-        "connection, give it a `key`.",
+        "connection, give it an `Idempotency-Key`.",
         query=CreateJobQuery,
         body=CreateJob,
         body_examples=examples.CREATE_BODIES,

@@ -40,7 +40,8 @@ Names are camelCase. Instants are RFC 3339 in UTC with `Z`; any offset is accept
 and months. Ids are text. Answers may gain members; a request with an unknown field or parameter is refused, so that a
 slip of the pen is never passed over in silence.
 
-Bodies are strict JSON in UTF-8, with `Content-Type: application/json`, at most 1 MiB. NaN, Infinity and more than 64
+Bodies are strict JSON in UTF-8, with `Content-Type: application/json`, at most 1 MiB, that
+of a batch 64 MiB. NaN, Infinity and more than 64
 levels are refused (400). U+0000, lone surrogates, numbers beyond a double and integers beyond 64 bits are refused
 (422), because PostgreSQL or a reader cannot hold them.
 
@@ -108,7 +109,7 @@ PROBLEM_MEANINGS: Final = {
     "Nothing was done.",
     "internal-error": "A fault of ringcron. The log has it under `requestId`.",
     "store-unavailable": "The database is down or too slow. `Retry-After` says when to try again. A create that was "
-    "cut off may have been stored: send a `key` to find out by trying again.",
+    "cut off may have been stored: send an `Idempotency-Key` to find out by trying again.",
 }
 
 assert PROBLEM_MEANINGS.keys() == PROBLEMS.keys()

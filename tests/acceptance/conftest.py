@@ -61,6 +61,21 @@ class Cluster:
         assert status == 201, job
         return job  # type: ignore[no-any-return]
 
+    def patch(self, job_id: str, body: dict[str, Any], query: str = "", *, status: int = 200) -> dict[str, Any]:
+        answered, job = self.api.call("PATCH", f"/jobs/{job_id}{query}", body)
+        assert answered == status, job
+        return job  # type: ignore[no-any-return]
+
+    def post(self, path: str, *, status: int = 202) -> dict[str, Any]:
+        answered, body = self.api.call("POST", path)
+        assert answered == status, body
+        return body  # type: ignore[no-any-return]
+
+    def until_state(self, job_id: str, wanted: str, seconds: float = 30.0) -> dict[str, Any]:
+        """The job, once it is in this state."""
+        until_sync(lambda: self.job(job_id)["state"] == wanted, seconds=seconds, what=f"{job_id} is {wanted}")
+        return self.job(job_id)
+
     def job(self, job_id: str) -> dict[str, Any]:
         status, job = self.api.call("GET", f"/jobs/{job_id}")
         assert status == 200, job

@@ -96,7 +96,7 @@ class Up:
         self._supervisor = Supervisor(self._clock, say=say, changed=self._write_up_file)
         self._serving_seconds = SERVING_SECONDS + SERVING_SECONDS_A_WORKER * options.workers
         self._addresses: Addresses | None = None
-        worker = WorkerSettings.load(os.environ, database_url="postgresql://none", name="any")
+        worker = WorkerSettings.load(os.environ, database_url="postgresql://none", zookeeper="none", name="any")
         self._drain_seconds = worker.drain_seconds
 
     async def run(self) -> int:

@@ -210,7 +210,7 @@ class Client:
     async def cancel_run(self, run_id: str) -> str:
         """Ask its worker to stop a run; the worker's id. Whether it did shows in the run's outcome.
 
-        RunFinished where the run had ended.
+        RunFinished where the run had ended: by itself, or by an earlier try of this call whose answer was lost.
         """
         answer = await self._call("POST", f"/runs/{id_in_path(run_id)}/cancel")
         return self._read(StoppingRun, answer.body).worker_id

@@ -11,6 +11,7 @@ import psycopg
 import pytest
 
 from ringcron.clock import SystemClock
+from ringcron.store import creating
 from ringcron.store import idempotency as module
 from ringcron.store.pool import Pool
 from ringcron.store.upkeep import Upkeep
@@ -170,6 +171,24 @@ async def test_a_crash_between_the_effect_and_its_answer_undoes_both(
     monkeypatch.setattr("ringcron.store.calls.keep_answer", cut_once)
     created = await post(api, "k")
     assert created.status == 201
+    assert await count(connection) == 1
+    assert (await post(api, "k")).body == created.body
+
+
+async def test_a_connection_lost_within_the_effect_makes_the_whole_be_done_again(
+    api: ApiCaller, connection: psycopg.AsyncConnection[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    losses = iter([True])
+
+    async def lose_once(held: psycopg.AsyncConnection[Any], *given: Any, **members: Any) -> Any:
+        done = await creating.create(held, *given, **members)
+        if next(losses, False):
+            await connection.execute("select pg_terminate_backend(%s)", (held.info.backend_pid,))
+        return done
+
+    monkeypatch.setattr("ringcron.store.api.create", lose_once)
+    created = await post(api, "k")
+    assert (created.status, is_replayed(created)) == (201, False)
     assert await count(connection) == 1
     assert (await post(api, "k")).body == created.body
 

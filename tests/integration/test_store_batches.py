@@ -21,7 +21,7 @@ from ringcron.store.api import SESSION_OPTIONS, ApiStore
 from ringcron.store.batching import BatchOutcome, BatchRefused, BatchStored, create_all, create_each
 from ringcron.store.connection import Connection
 from ringcron.store.creating import Created, Creation, NewJob, OnConflict
-from ringcron.store.gathering import Gathering
+from ringcron.store.gathering import Gathering, insert_many
 from ringcron.store.pool import Pool
 from ringcron_sql import query
 from tests.support.days import carve_days
@@ -204,6 +204,18 @@ async def test_creates_at_the_same_time_are_each_stored_once(
         assert (shown.definition.tags, shown.definition.name) == (new.definition.tags, new.definition.name)
         assert (shown.created_at, shown.next_run_at) == (job.created_at, job.next_run_at)
     assert await (await connection.execute("select count(*) from job_tags")).fetchone() == (120,)
+
+
+async def test_creates_that_landed_together_and_have_run_since_are_not_stored_again(
+    pool: Pool, connection: psycopg.AsyncConnection[Any]
+) -> None:
+    store = ApiStore(pool, clock=SystemClock())
+    news = [await new_job(store) for _ in range(3)]
+    await insert_many(connection, news, first_try=True)
+    await connection.execute("update jobs set next_run_at = next_run_at + interval '3 days', attempt = 1")
+    again = await insert_many(connection, news, first_try=False)
+    assert [(job.id, job.attempt) for job in again] == [(new.id, 1) for new in news]
+    assert len(await ids_of(connection)) == 3
 
 
 async def test_one_refused_create_does_not_refuse_those_beside_it(

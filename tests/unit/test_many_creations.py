@@ -64,6 +64,22 @@ def test_each_is_read_as_by_itself(bodies: list[Any]) -> None:
         assert as_read(lambda document: reader.read(document, []), body) == alone
 
 
+@pytest.mark.parametrize(
+    ("sound", "not_sound"),
+    [
+        ({"runAt": "2027-03-01T13:00:00Z", "key": "k", "onConflict": "keep"}, {"key": None}),
+        ({"runAt": "2027-03-01T13:00:00Z"}, {"runAt": None}),
+        ({"schedule": "0 9 * * *"}, {"runAt": "2027-03-01T13:00:00Z"}),
+        ({"runAt": "2027-03-01T13:00:00Z", "payload": 1}, {"payload": "x" * 262_143}),
+    ],
+)
+def test_what_was_sound_of_one_body_need_not_be_of_another(sound: dict[str, Any], not_sound: dict[str, Any]) -> None:
+    reader = CreationReader(NOW)
+    reader.read(sound, [])
+    with pytest.raises((ValidationFailed, Problem)):
+        reader.read({**sound, **not_sound}, [])
+
+
 def test_ids_differ_and_what_is_common_is_shared() -> None:
     reader = CreationReader(NOW)
     read = [reader.read({"runAt": "2027-03-01T13:00:00Z", "payload": n}, []) for n in range(100)]

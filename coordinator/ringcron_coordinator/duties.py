@@ -18,9 +18,12 @@ from ringcron.settings import CoordinatorSettings
 from ringcron.store.api import STATEMENT_SECONDS, ApiStore
 from ringcron.store.pool import Pool
 from ringcron.store.upkeep import Upkeep
+from ringcron.store.zone_rules import ZoneRules
 from ringcron_coordinator.lag import LagReport
 
 LAG_SECONDS: Final = 1.0
+ZONE_RULES_SECONDS: Final = 0.5
+"""Between two portions of waiting jobs that are brought to this version of tzdata."""
 UPKEEP_STATEMENT_SECONDS: Final = 120.0
 """Client-side limit on one use of a connection by upkeep: moving a day's rows takes a while."""
 STOP_SECONDS: Final = 1.0
@@ -57,6 +60,7 @@ class Duties:
             keep_jobs_seconds=settings.keep_jobs_seconds,
             keep_runs_bytes=settings.keep_runs_bytes,
         )
+        self._zone_rules = ZoneRules(self._pools[1], clock)
         self._upkeep_seconds = settings.upkeep_seconds
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -64,6 +68,7 @@ class Duties:
         self._tasks = [
             asyncio.create_task(repeat("lag", LAG_SECONDS, self._lag.look, clock=self._clock)),
             asyncio.create_task(repeat("upkeep", self._upkeep_seconds, self._keep_up, clock=self._clock)),
+            asyncio.create_task(repeat("zone rules", ZONE_RULES_SECONDS, self._follow_zones, clock=self._clock)),
         ]
 
     async def stop(self) -> None:
@@ -76,6 +81,16 @@ class Duties:
     async def _keep_up(self) -> None:
         for sentence in await self._upkeep.step():
             _log.info("upkeep", did=sentence)
+
+    async def _follow_zones(self) -> None:
+        """Once per term: a process has one version of tzdata as long as it lives."""
+        for move in await self._zone_rules.step():
+            _log.info(
+                "a tick moved with the rules of its zone",
+                job=str(move.job_id),
+                before=move.before.isoformat(),
+                after=move.after.isoformat(),
+            )
 
 
 async def repeat(name: str, seconds: float, duty: Callable[[], Awaitable[None]], *, clock: Clock) -> None:

@@ -198,6 +198,26 @@ def cancel_after_current(job: Job, now: datetime) -> Change:
     return Change(job=cancelled, reaped=reaped, released=True)
 
 
+def follow_zone_rules(job: Job, now: datetime, *, tzdata: str) -> Change:
+    """A waiting tick is chosen anew by the zone rules of version `tzdata`; where it moves, the job moves with it.
+
+    Ticks that were decided stay decided. A job whose tick has come already, or that waits for anything but a tick of
+    its schedule, only notes the version: its next tick will follow the new rules anyhow.
+    """
+    definition = dataclasses.replace(job.definition, tzdata=tzdata)
+    schedule = _schedule(job)
+    waits = job.state is JobState.DUE and job.attempt == 0 and job.cause is Cause.SCHEDULE
+    if schedule is None or not waits or job.next_run_at is None or job.next_run_at <= now:
+        return Change(job=_with_next(dataclasses.replace(job, definition=definition)))
+    following = schedule.next_after(max(job.decided_until, now))
+    if following is None:
+        return Change(job=_at_next_tick(dataclasses.replace(job, definition=definition), schedule, now))
+    if following == job.scheduled_for:
+        return Change(job=_with_next(dataclasses.replace(job, definition=definition)))
+    moved = first_run_at(job.id, definition, following, now)
+    return Change(job=_changed(job, now, definition=definition, scheduled_for=following, next_run_at=moved))
+
+
 def passed(job: Job, now: datetime, reason: SkipReason) -> Skip | None:
     """The ticks up to `now` that nothing has decided, as one skip. None where there are none, or where the schedule
     that named them cannot be read any more: that may be what the job died of, or what a patch takes away."""

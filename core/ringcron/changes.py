@@ -245,8 +245,11 @@ def _schedule(job: Job) -> Schedule | None:
 
 
 def _triggered(job: Job, now: datetime) -> Job:
-    """The job with a manual occurrence before its next tick; a chain of attempts that is going goes on instead."""
-    return job if job.attempt > 0 else dataclasses.replace(job, cause=Cause.MANUAL, scheduled_for=now)
+    """The job with a manual occurrence before its next tick. What waits to be run already, a chain of attempts or a
+    tick that was kept, is brought forward instead: it is decided, and nothing else would remember it."""
+    if job.attempt > 0 or job.cause is not Cause.SCHEDULE:
+        return job
+    return dataclasses.replace(job, cause=Cause.MANUAL, scheduled_for=now)
 
 
 def _at_next_tick(job: Job, schedule: Schedule, now: datetime, *, keep_state: bool = False) -> Job:

@@ -11,6 +11,7 @@ import psycopg
 import pytest
 
 from ringcron.clock import SystemClock
+from ringcron.models import PARKED
 from ringcron.store import creating
 from ringcron.store import idempotency as module
 from ringcron.store.pool import Pool
@@ -251,3 +252,21 @@ async def test_the_sweep_reads_what_is_old_by_its_index(connection: psycopg.Asyn
     await connection.execute("analyze idempotency_keys")
     plan = await explain(connection, query("sweep_idempotency_keys"), {"kept_seconds": 86400.0})
     assert "idempotency_keys_age" in plan.indexes
+
+
+async def test_a_trigger_and_a_redrive(api: ApiCaller, connection: psycopg.AsyncConnection[Any]) -> None:
+    job = await api.post("/jobs", {"schedule": "0 0 1 1 *"})
+    path = f"/jobs/{job['jobId']}/trigger"
+    answers = await asyncio.gather(*(post(api, "k", b"", path) for _ in range(10)))
+    assert {answer.status for answer in answers} == {202}
+    assert sum(not is_replayed(answer) for answer in answers) == 1
+    dead = await api.post("/jobs", ONCE)
+    await connection.execute(
+        "update jobs set state = 'dead', next_run_at = %s, dead_reason = 'x' where id = %s", (PARKED, dead["jobId"])
+    )
+    first, again = [await post(api, "r", b"", "/jobs/redrive") for _ in range(2)]
+    assert first.status == again.status == 202
+    assert first.body == again.body
+    assert (first["count"], is_replayed(again)) == (1, True)
+    revived = await post(api, "one", b"", f"/jobs/{dead['jobId']}/redrive")
+    assert revived.status == 409

@@ -69,6 +69,11 @@ class Worker:
         assert self._process.stderr is not None
         return (await self._process.stderr.read()).decode()
 
+    def let_go(self) -> None:
+        """Close our ends of its pipes, which a process that it has left behind may hold open."""
+        transport: asyncio.SubprocessTransport = self._process._transport  # type: ignore[attr-defined]
+        transport.close()
+
     def send(self, number: signal.Signals) -> None:
         self._process.send_signal(number)
 
@@ -82,6 +87,7 @@ async def workers() -> AsyncIterator[list[Worker]]:
             worker.send(signal.SIGKILL)
         await worker.ended()
         await until(partial(gone, worker.guard), what="the guard has ended")
+        worker.let_go()
 
 
 async def start(workers: list[Worker], *runs: tuple[str, Any], **wish: Any) -> Worker:

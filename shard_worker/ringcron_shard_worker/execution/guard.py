@@ -23,7 +23,7 @@ meanwhile. The same is given when the guard finds that it was itself suspended.
 
 The clock is CLOCK_BOOTTIME (CLOCK_MONOTONIC where there is none), the one of ringcron.clock.
 Messages, one a line: `watch GROUP DEADLINE`, `forget GROUP` (its leader has ended: kill what it left behind and watch
-it no more), `worker DEADLINE`. The deadline `inf` is none, `0` is now.
+it no more), `worker DEADLINE`, `part` (the worker ends as it should). The deadline `inf` is none, `0` is now.
 """
 
 from __future__ import annotations
@@ -94,6 +94,7 @@ class Ledger:
         self.groups: dict[int, Group] = {}
         self.leaderless: dict[int, Group] = {}  # the leader has ended: what it left behind is due
         self.worker_deadline = inf
+        self.parted = False
         self.worker_stopped_at = -inf  # when it was last seen stopped
         self._rest = b""
 
@@ -104,6 +105,8 @@ class Ledger:
             word, *arguments = line.decode().split()
             if word == "worker":
                 self.worker_deadline = float(arguments[0])
+            elif word == "part":
+                self.parted = True
             elif word == "forget":
                 number = int(arguments[0])
                 if number in self.groups:
@@ -243,7 +246,10 @@ class Guard:
             self._wait()
             self._end_what_is_due()
         kill_groups(self._ledger.groups | self._ledger.leaderless)
-        if not self._worker_lives():  # at a normal end it does, and has only closed the pipe
+        if self._ledger.parted:
+            return
+        select.select(self._pidfds, [], [], WAKE_SECONDS)  # the pipe of a killed worker ends a moment before it does
+        if not self._worker_lives():
             kill_offspring(self._session, self._mark, f"pipe:[{os.fstat(0).st_ino}]")
 
     def _worker_lives(self) -> bool:

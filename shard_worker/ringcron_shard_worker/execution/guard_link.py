@@ -73,6 +73,7 @@ class GuardLink:
         if self._keeper is not None:
             self._keeper.cancel()
             await asyncio.gather(self._keeper, return_exceptions=True)
+        self._send("part\n")
         self._up.clear()
         self._drop_pipe()
         if self._process is not None:

@@ -228,16 +228,23 @@ def ticks_passed(
     document: Mapping[str, Any] | None, decided_until: datetime, now: datetime, reason: SkipReason
 ) -> Skip | None:
     """The same of a row that is known by these columns."""
-    if document is None:
-        return None
     try:
-        schedule = parse_schedule(document)
-        first, last = schedule.next_after(decided_until), schedule.latest(decided_until, now)
-        if first is None or last is None:
-            return None
-        return Skip(first=first, last=last, count=schedule.count(decided_until, now), reason=reason)
+        return skip_between(document, decided_until, now, reason)
     except ScheduleError:
         return None
+
+
+def skip_between(
+    document: Mapping[str, Any] | None, decided_until: datetime, now: datetime, reason: SkipReason
+) -> Skip | None:
+    """The ticks in (decided_until, now] of a stored schedule, as one skip. ScheduleError where it cannot be read."""
+    if document is None:
+        return None
+    schedule = parse_schedule(document)
+    first, last = schedule.next_after(decided_until), schedule.latest(decided_until, now)
+    if first is None or last is None:
+        return None
+    return Skip(first=first, last=last, count=schedule.count(decided_until, now), reason=reason)
 
 
 def _schedule(job: Job) -> Schedule | None:

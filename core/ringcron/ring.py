@@ -19,11 +19,15 @@ from itertools import groupby
 from typing import Final, TypeVar
 
 from ringcron.models import Arc
+from ringcron.slots import SLOT_COUNT
 
 TOKENS: Final = 3
 """Points on the ring per worker: more of them move fewer slots when a worker comes or goes, and make more arcs."""
 BALANCE: Final = 115
 """Room of a worker in percent of its fair share: less makes loads evener and moves more slots."""
+
+WHOLE_RING: Final = Arc(lo=0, hi=SLOT_COUNT - 1)
+"""Every slot, as one arc."""
 
 T = TypeVar("T")
 

@@ -269,9 +269,8 @@ class Runner:
                 dead=ended.dead,
             )
             decided.append(dataclasses.replace(ended, revision=row.revision, completion=completion))
-        for ended in moved:
-            if all(row.claim.id != ended.claim.id for row in rows):
-                self._leases.drop(ended.claim)
+        for job_id in by_id.keys() - {row.claim.id for row in rows}:
+            self._leases.drop(by_id[job_id].claim)
         return decided
 
     async def ended(self) -> None:

@@ -18,7 +18,6 @@ import asyncio
 import contextlib
 from collections import Counter
 from collections.abc import AsyncIterator
-from typing import Final
 
 import structlog
 
@@ -28,13 +27,12 @@ from ringcron.clock import Clock
 from ringcron.errors import BadAssignment, MembershipUnavailable
 from ringcron.members import Ack, Incarnation, encode_member
 from ringcron.membership import Registration, Session, Stored, Tree
-from ringcron.models import Arc, Holding, Slice
+from ringcron.models import Holding, Slice
+from ringcron.ring import WHOLE_RING
 from ringcron.settings import WorkerSettings
 from ringcron.slots import SLOT_COUNT
 
 _log = structlog.get_logger(__name__)
-
-_WHOLE_RING: Final = Arc(lo=0, hi=SLOT_COUNT - 1)
 
 
 class SliceHolder:
@@ -58,7 +56,7 @@ class SliceHolder:
         self._follower: asyncio.Task[None] | None = None
         self._session: Session | None = None
         if settings.zookeeper is None:
-            self._slices = (Slice(handlers=handlers, arcs=(_WHOLE_RING,)),)
+            self._slices = (Slice(handlers=handlers, arcs=(WHOLE_RING,)),)
             return
 
         def data() -> bytes:

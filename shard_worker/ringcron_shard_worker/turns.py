@@ -12,10 +12,9 @@ from enum import StrEnum
 from typing import Final
 
 from ringcron.models import Arc, Holding
-from ringcron.slots import SLOT_COUNT
+from ringcron.ring import WHOLE_RING
 from ringcron.store.answers import Head, Peek
 
-WHOLE_RING: Final = Arc(lo=0, hi=SLOT_COUNT - 1)
 HELP_AFTER_SECONDS: Final = 0.25
 FAIR_EVERY: Final = 8
 """Every so many claims one is a fairness turn, also under overload."""

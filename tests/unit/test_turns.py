@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ringcron.models import Arc, Holding, Slice
+from ringcron.ring import WHOLE_RING
 from ringcron.store.answers import Head, Peek
 from ringcron_shard_worker.turns import (
-    WHOLE_RING,
     TurnKind,
     due_turns,
     fair_turn,

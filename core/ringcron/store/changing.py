@@ -18,7 +18,7 @@ from ringcron.errors import JobNotFound
 from ringcron.models import Job, JobState
 from ringcron.store.audit import Act, record
 from ringcron.store.connection import Connection
-from ringcron.store.creating import definition_parameters, read_job
+from ringcron.store.creating import definition_parameters, read_job, skip_parameters
 from ringcron_sql import query
 
 Decide = Callable[[Job, datetime], Change]
@@ -79,8 +79,5 @@ def _parameters(change: Change, *, held_next_run_at: datetime) -> dict[str, Any]
         "dead_reason": job.dead_reason,
         "reaped": change.reaped,
         "released": change.released,
-        "skip_first": None if skip is None else skip.first,
-        "skip_last": None if skip is None else skip.last,
-        "skip_count": 0 if skip is None else skip.count,
-        "skip_reason": None if skip is None else skip.reason.value,
+        **skip_parameters(skip),
     }

@@ -19,10 +19,10 @@ import orjson
 import structlog
 from psycopg.rows import dict_row
 
+from ringcron.changes import skip_between
 from ringcron.errors import JobAlreadyClaimed, KeyExists, ScheduleError
 from ringcron.going import first_run_at
 from ringcron.models import Cause, Definition, Job, JobState, Skip, SkipReason
-from ringcron.schedule import parse_schedule
 from ringcron.slots import slot_of
 from ringcron.store.connection import Connection
 from ringcron.store.rows import job_from_row, passed_on
@@ -173,14 +173,10 @@ async def _replace(connection: Connection, job_id: UUID, new: NewJob) -> Job | N
             lease_until=old.lease_until,
             lease_generation=old.lease_generation,
         )
-    skip = passed_ticks(old, new.created_at)
     parameters = {
         **_parameters(job_id, new),
         "held_next_run_at": held_next_run_at,
-        "skip_first": None if skip is None else skip.first,
-        "skip_last": None if skip is None else skip.last,
-        "skip_count": 0 if skip is None else skip.count,
-        "skip_reason": None if skip is None else skip.reason.value,
+        **skip_parameters(passed_ticks(old, new.created_at)),
     }
     await connection.execute(query("replace_job"), parameters)
     return await read_job(connection, job_id)
@@ -188,19 +184,25 @@ async def _replace(connection: Connection, job_id: UUID, new: NewJob) -> Job | N
 
 def passed_ticks(job: Job, now: datetime) -> Skip | None:
     """The ticks up to `now` that nothing has decided and that a new definition will not run."""
-    if job.definition.schedule is None or job.state is JobState.DONE:
+    if job.state is JobState.DONE:
         return None
     reasons = {JobState.PAUSED: SkipReason.PAUSED, JobState.DEAD: SkipReason.DEAD}
+    reason = reasons.get(job.state, SkipReason.RESCHEDULED)
     try:
-        schedule = parse_schedule(job.definition.schedule)
-        first, last = schedule.next_after(job.decided_until), schedule.latest(job.decided_until, now)
-        if first is None or last is None:
-            return None
-        count = schedule.count(job.decided_until, now)
+        return skip_between(job.definition.schedule, job.decided_until, now, reason)
     except ScheduleError as fault:
         _log.warning("the old schedule cannot be read: no skip is written", job_id=str(job.id), fault=str(fault))
         return None
-    return Skip(first=first, last=last, count=count, reason=reasons.get(job.state, SkipReason.RESCHEDULED))
+
+
+def skip_parameters(skip: Skip | None) -> dict[str, Any]:
+    """A skip as the parameters of a statement that writes one; a count of 0 writes none."""
+    return {
+        "skip_first": None if skip is None else skip.first,
+        "skip_last": None if skip is None else skip.last,
+        "skip_count": 0 if skip is None else skip.count,
+        "skip_reason": None if skip is None else skip.reason.value,
+    }
 
 
 def _parameters(job_id: UUID, new: NewJob) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from ringcron.clock import Clock, DatabaseClock
 from ringcron.errors import StatementFailed, StatementRefused
 from ringcron.models import Arc, Cause, Claim, WorkerReport
 from ringcron.policies import Settlement
-from ringcron.slots import SLOT_COUNT
+from ringcron.ring import WHOLE_RING
 from ringcron.store.answers import Completed, EndedRun, Head, Peek, Reaped, Renewed
 from ringcron.store.bounds import UNBOUNDED, Bounds
 from ringcron.store.claimed import Claimed, Undecodable, decode_claimed
@@ -30,7 +30,6 @@ from ringcron.store.connection import Connection, transact
 from ringcron.store.link import Link
 from ringcron_sql import query
 
-WHOLE_RING: Final = Arc(lo=0, hi=SLOT_COUNT - 1)
 READ_AT_ONCE: Final = 100
 _VALUE_FAULTS: Final = frozenset({"22", "23", "54"})
 _log = structlog.get_logger(__name__)
@@ -200,7 +199,7 @@ class WorkerStore:
 
     async def keep_listening(self) -> None:
         """Prove the renewing connection, and open it where it is gone: it hears the bell also while nothing is held."""
-        await self._execute(self.renewals, "look", {}, repeatable=False)
+        await self._execute(self.renewals, "read_clock", {}, repeatable=False)
 
     async def complete_runs(self, ended: Sequence[EndedRun]) -> Completed:
         """Write completions, at most one statement's worth. Raises StoreUnavailable while the database is away, and
@@ -227,7 +226,7 @@ class WorkerStore:
 
     async def look(self) -> None:
         """Read the database's clock."""
-        rows = await self._main("look", {}, repeatable=True)
+        rows = await self._main("read_clock", {}, repeatable=True)
         self._database_clock.observe(rows[0][0], self._clock.elapsed())
 
     async def report_worker(self, report: WorkerReport) -> None:

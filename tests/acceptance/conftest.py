@@ -31,13 +31,7 @@ class Cluster:
         self.database_url = database_url
         self._witness = folder / "witness"
         self._witness.touch()
-        self._api: Api | None = None
-
-    @property
-    def api(self) -> Api:
-        if self._api is None:
-            self._api = self.programs.api(self.database_url)
-        return self._api
+        self.api: Api = programs.api(database_url)  # at once: instants that tests name count from when it answers
 
     def worker(self, name: str = "w-1", zookeeper: str = "none", **settings: Any) -> Program:
         settings = {"lease_seconds": LEASE_SECONDS, "concurrency": 10, "drain_seconds": 10, **settings}

@@ -1,0 +1,2 @@
+-- No table.
+select version()

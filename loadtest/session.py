@@ -1,0 +1,83 @@
+"""From a command's flags to its exit code: open the cluster, measure, write down, show.
+
+Invariant: the record says which cluster it was and what could not be seen there; an error that ringcron raises on
+purpose is told as a sentence, and leaves no process behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, NoReturn
+
+import typer
+from rich.console import Console
+
+from loadtest.cluster.errors import ClusterError
+from loadtest.cluster.given import GivenCluster, given_cluster
+from loadtest.cluster.own import ClusterPlan, OwnCluster, own_cluster
+from loadtest.machine import describe_machine, describe_versions
+from loadtest.outcome import Outcome
+from loadtest.progress import Progress
+from loadtest.record import finish
+from ringcron.cli.faults import told
+
+RESULTS: Final = Path("loadtest-out")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Where:
+    """Which cluster, and where the results go. Without `api` and `database`: a cluster of our own."""
+
+    out: Path | None
+    api: str | None = None
+    database: str | None = None
+    api_key: str | None = None
+
+    @property
+    def given(self) -> bool:
+        return self.api is not None
+
+
+Body = Callable[[OwnCluster, Outcome, Progress], None]
+BodyAnywhere = Callable[[OwnCluster | GivenCluster, Outcome, Progress], None]
+
+
+def measure(where: Where, plan: ClusterPlan, outcome: Outcome, body: Body) -> NoReturn:
+    """Run `body` on a cluster of our own, finish the outcome, and leave with its exit code."""
+
+    def own_only(cluster: OwnCluster | GivenCluster, outcome: Outcome, progress: Progress) -> None:
+        if not isinstance(cluster, OwnCluster):
+            raise ClusterError(
+                f"{outcome.command} starts, stops and watches processes, so it needs a cluster of its own: "
+                "leave --api and --database out"
+            )
+        body(cluster, outcome, progress)
+
+    measure_anywhere(where, plan, outcome, own_only)
+
+
+def measure_anywhere(where: Where, plan: ClusterPlan, outcome: Outcome, body: BodyAnywhere) -> NoReturn:
+    """The same for a body that can do with a given cluster."""
+    progress = Progress()
+    folder = where.out or RESULTS / outcome.command
+    with told():
+        machine = describe_machine(Path.cwd())
+        with _opened(where, plan, progress) as cluster:
+            versions = describe_versions(cluster.database)
+            outcome.notes += cluster.blind_spots
+            body(cluster, outcome, progress)
+    code = finish(outcome, folder, machine=machine, versions=versions, console=Console())
+    raise typer.Exit(code)
+
+
+def _opened(
+    where: Where, plan: ClusterPlan, progress: Progress
+) -> AbstractContextManager[OwnCluster] | AbstractContextManager[GivenCluster]:
+    if where.api is None:
+        return own_cluster(plan, progress)
+    if where.database is None:
+        raise ClusterError("--api needs --database beside it: run rows and the database's clock are read there")
+    return given_cluster(api_url=where.api, database_url=where.database, api_key=where.api_key)

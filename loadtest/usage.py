@@ -1,0 +1,76 @@
+"""CPU and memory of processes, from /proc. Linux only; elsewhere there is nothing to read, and None says so.
+
+Memory is PSS: pages that several processes share are counted by their share, so that a sum over a fleet is what the
+machine has to have.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+_PROC: Final = Path("/proc")
+_TICKS: Final = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Memory:
+    """Of a process and what it started, in bytes; `processes` says how many that are."""
+
+    processes: int
+    pss: int
+    rss: int
+
+
+def trees_of(pids: Iterable[int]) -> list[int]:
+    """These processes and all that descend from them."""
+    children: dict[int, list[int]] = {}
+    for folder in _PROC.glob("[0-9]*"):
+        fields = _stat(int(folder.name))
+        if fields is not None:
+            children.setdefault(int(fields[1]), []).append(int(folder.name))
+    found, waiting = [], list(pids)
+    while waiting:
+        one = waiting.pop()
+        found.append(one)
+        waiting += children.get(one, [])
+    return found
+
+
+def cpu_seconds(pids: Iterable[int]) -> float | None:
+    """CPU that these processes and all their descendants have used, those included that have ended and were reaped."""
+    if not _PROC.exists():
+        return None
+    total = 0
+    for pid in trees_of(pids):
+        fields = _stat(pid)
+        if fields is not None:
+            total += sum(int(fields[index]) for index in (11, 12, 13, 14))  # user, system; of reaped children too
+    return total / _TICKS
+
+
+def memory_of(pid: int) -> Memory | None:
+    """Memory of a process and its descendants."""
+    pss = rss = processes = 0
+    for one in trees_of([pid]):
+        try:
+            text = (_PROC / str(one) / "smaps_rollup").read_text(encoding="ascii")
+        except OSError:
+            continue  # ended meanwhile, or not ours to read
+        values = {line.split(":")[0]: line.split()[1] for line in text.splitlines()[1:]}
+        pss += int(values["Pss"]) * 1024
+        rss += int(values["Rss"]) * 1024
+        processes += 1
+    return Memory(processes=processes, pss=pss, rss=rss) if processes else None
+
+
+def _stat(pid: int) -> list[str] | None:
+    """The fields of /proc/<pid>/stat from the state on (parent: 1; CPU in ticks: 11 to 14)."""
+    try:
+        text = (_PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    return text.rpartition(")")[2].split()

@@ -6,7 +6,8 @@ from aiohttp import web
 
 from ringcron import metrics
 from ringcron.changes import cancel_after_current
-from ringcron.errors import JobAlreadyClaimed, JobNotFound
+from ringcron.errors import JobAlreadyClaimed
+from ringcron.store.api import Cancelled
 from ringcron.store.audit import Action
 from ringcron.store.creating import Created
 from ringcron.store.listing import JobFilter, Place
@@ -77,10 +78,8 @@ async def cancel_job(request: web.Request) -> web.Response:
     try:
         result = await store.cancel_job(job_id, act)
     except JobAlreadyClaimed:
-        metrics.CANCELS.labels("claimed").inc()
+        metrics.CANCELS["conflict"].inc()
         raise
-    except JobNotFound:
-        metrics.CANCELS.labels("not_found").inc()
-        raise
-    metrics.CANCELS.labels(result.value).inc()
+    if result is Cancelled.CANCELLED:
+        metrics.CANCELS["cancelled"].inc()
     return web.Response(status=204)

@@ -38,7 +38,7 @@ async def answer_all(request: web.Request, handler: Handler) -> web.StreamRespon
     route = _route_of(request)
     method = request.method if request.method in _METHODS else "other"
     metrics.HTTP_REQUESTS.labels(method, route, str(response.status)).inc()
-    metrics.HTTP_DURATION.labels(route).observe(clock.elapsed() - started_at)
+    metrics.HTTP_DURATION[route].observe(clock.elapsed() - started_at)
     return response
 
 

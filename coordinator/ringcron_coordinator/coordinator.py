@@ -118,6 +118,7 @@ class Coordinator:
     async def _resign(self, reason: str) -> None:
         if self.leader is None:
             return
+        self.leader.clear()
         self.leader = None
         _log.info("leading no longer", reason=reason)
         await self._end_duties()

@@ -16,12 +16,14 @@ from ringcron import metrics
 from ringcron.clock import Clock
 from ringcron.settings import CoordinatorSettings
 from ringcron.store.api import STATEMENT_SECONDS, ApiStore
+from ringcron.store.census import take_census
 from ringcron.store.pool import Pool
 from ringcron.store.upkeep import Upkeep
 from ringcron.store.zone_rules import ZoneRules
 from ringcron_coordinator.lag import LagReport
 
 LAG_SECONDS: Final = 1.0
+CENSUS_SECONDS: Final = 5.0
 ZONE_RULES_SECONDS: Final = 0.5
 """Between two portions of waiting jobs that are brought to this version of tzdata."""
 UPKEEP_STATEMENT_SECONDS: Final = 120.0
@@ -67,6 +69,7 @@ class Duties:
     def start(self) -> None:
         self._tasks = [
             asyncio.create_task(repeat("lag", LAG_SECONDS, self._lag.look, clock=self._clock)),
+            asyncio.create_task(repeat("census", CENSUS_SECONDS, self._take_census, clock=self._clock)),
             asyncio.create_task(repeat("upkeep", self._upkeep_seconds, self._keep_up, clock=self._clock)),
             asyncio.create_task(repeat("zone rules", ZONE_RULES_SECONDS, self._follow_zones, clock=self._clock)),
         ]
@@ -76,7 +79,15 @@ class Duties:
             task.cancel()
         await asyncio.wait(self._tasks, timeout=STOP_SECONDS)
         self._lag.clear()
+        for metric in (metrics.DUE_NEXT_MINUTE, metrics.DEAD_JOBS, metrics.OLDEST_SNAPSHOT):
+            metric.clear()
         await asyncio.gather(*(pool.close() for pool in self._pools))
+
+    async def _take_census(self) -> None:
+        census = await take_census(self._pools[0], self._clock)
+        metrics.DUE_NEXT_MINUTE.set(census.due_soon)
+        metrics.DEAD_JOBS.set(census.dead)
+        metrics.OLDEST_SNAPSHOT.set(census.oldest_snapshot_seconds)
 
     async def _keep_up(self) -> None:
         for sentence in await self._upkeep.step():
@@ -104,7 +115,7 @@ async def repeat(name: str, seconds: float, duty: Callable[[], Awaitable[None]],
                 _log.info("duty succeeds again", duty=name)
             failing = None
         except Exception as error:
-            metrics.UPKEEP_FAILURES.labels(name).inc()
+            metrics.UPKEEP_FAILURES[name].inc()
             if failing != str(error):
                 _log.warning("duty failed", duty=name, reason=str(error), error=type(error).__name__)
             failing = str(error)

@@ -6,10 +6,8 @@ this process no longer looks. Slices are those that the workers report, so that 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
-
-from prometheus_client import Gauge
 
 from ringcron import metrics
 from ringcron.models import WorkerReport
@@ -26,9 +24,6 @@ class LagReport:
     def __init__(self, store: ApiStore) -> None:
         self._store = store
         self._looks = 0
-        self._slots = _Series(metrics.SLOT_LAG)
-        self._slices = _Series(metrics.SLICE_LAG)
-        self._unclaimable = _Series(metrics.UNCLAIMABLE_JOBS)
 
     async def look(self) -> None:
         """Count once. Raises StoreUnavailable."""
@@ -36,20 +31,26 @@ class LagReport:
         known = sorted({handler for worker in workers for handler in worker.handlers})
         if self._looks % UNCLAIMABLE_EVERY == 0:
             everything = (await self._store.lag(None)).slots
-            self._unclaimable.show(unclaimable(everything, known))
+            metrics.UNCLAIMABLE_JOBS.show(unclaimable(everything, known))
             due = [row for row in everything if row.handler in known]
         else:
             due = list((await self._store.lag(known)).slots)
         self._looks += 1
         metrics.DUE_JOBS.set(sum(row.due for row in due))
-        self._slots.show(lag_of_slots(due))
-        self._slices.show(lag_of_slices(due, workers))
+        metrics.SLOT_LAG.show(lag_of_slots(due))
+        metrics.SLOT_DUE_JOBS.show(due_of_slots(due))
+        metrics.SLICE_LAG.show(lag_of_slices(due, workers))
 
     def clear(self) -> None:
         """Show nothing any more."""
-        metrics.DUE_JOBS.set(0)
-        for series in (self._slots, self._slices, self._unclaimable):
-            series.show({})
+        for metric in (
+            metrics.DUE_JOBS,
+            metrics.SLOT_LAG,
+            metrics.SLOT_DUE_JOBS,
+            metrics.SLICE_LAG,
+            metrics.UNCLAIMABLE_JOBS,
+        ):
+            metric.clear()
 
 
 def lag_of_slots(due: Sequence[SlotLag]) -> dict[str, float]:
@@ -58,6 +59,14 @@ def lag_of_slots(due: Sequence[SlotLag]) -> dict[str, float]:
     for row in due:
         lags[str(row.slot)] = max(row.lag_seconds, lags.get(str(row.slot), 0.0))
     return lags
+
+
+def due_of_slots(due: Sequence[SlotLag]) -> dict[str, float]:
+    """Due jobs by slot, of all handlers."""
+    counts: dict[str, float] = {}
+    for row in due:
+        counts[str(row.slot)] = counts.get(str(row.slot), 0) + row.due
+    return counts
 
 
 def lag_of_slices(due: Sequence[SlotLag], workers: Sequence[WorkerReport]) -> dict[str, float]:
@@ -82,18 +91,3 @@ def unclaimable(due: Sequence[SlotLag], known: Sequence[str]) -> dict[str, float
         if row.handler not in known:
             counts[row.handler] = counts.get(row.handler, 0) + row.due
     return counts
-
-
-class _Series:
-    """A gauge with one label, of which only the values last shown exist."""
-
-    def __init__(self, gauge: Gauge) -> None:
-        self._gauge = gauge
-        self._shown: set[str] = set()
-
-    def show(self, values: Mapping[str, float]) -> None:
-        for label in self._shown - values.keys():
-            self._gauge.remove(label)
-        for label, value in values.items():
-            self._gauge.labels(label).set(value)
-        self._shown = set(values)

@@ -132,6 +132,17 @@ class Leader:
             self._broken = stored
             return None
 
+    def clear(self) -> None:
+        """Show nothing any more: the next leader does."""
+        for metric in (
+            metrics.MEMBERS,
+            metrics.BAD_MEMBERS,
+            metrics.ASSIGNMENT_EPOCH,
+            metrics.SLOTS_UNOWNED,
+            metrics.SLOTS_IN_TRANSIT,
+        ):
+            metric.clear()
+
     def _report(self, members: Members) -> None:
         unowned = self._ring_size
         if self._assignment is not None:
@@ -140,6 +151,7 @@ class Leader:
         metrics.BAD_MEMBERS.set(len(members.faults))
         metrics.ASSIGNMENT_EPOCH.set(0 if self._assignment is None else self._assignment.epoch)
         metrics.SLOTS_UNOWNED.set(unowned)
+        metrics.SLOTS_IN_TRANSIT.set(0 if self._assignment is None else _slots_in_transit(self._assignment))
         faults = frozenset(members.faults)
         for fault in sorted(faults - self._faults):
             _log.warning("member passed over", member=fault.id, reason=fault.reason)
@@ -156,8 +168,12 @@ class Leader:
             cause=published.cause,
             members=len(members.planned),
             rings=len(published.rings),
-            slots_in_transit=sum(len(arc) for ring in published.rings for arc, cell in ring.arcs if cell.since),
+            slots_in_transit=_slots_in_transit(published),
         )
+
+
+def _slots_in_transit(assignment: Assignment) -> int:
+    return sum(len(arc) for ring in assignment.rings for arc, cell in ring.arcs if cell.since)
 
 
 def _outline(members: Members) -> Hashable:

@@ -53,6 +53,7 @@ def run(
     `name` stands on each line of the log. `metrics_port` None: the program serves its metrics itself, or not at all.
     """
     logs.configure(program=program, name=name, form=settings.log_format, level=settings.log_level, clock=SystemClock())
+    metrics.keep_only(program)
     metrics.BUILD_INFO.labels(__version__).set(1)
     try:
         with _metrics(metrics_port, metrics_host):

@@ -165,9 +165,9 @@ class Claimer:
             claims, sent_at = await self._claim_in_slice(turn, batch)
             self._reaper.look()
             if not claims:
-                metrics.CLAIMS_EMPTY.labels(turn.kind.value).inc()
+                metrics.CLAIMS_EMPTY[turn.kind].inc()
                 return []
-            metrics.CLAIMED.labels(turn.kind.value).inc(len(claims))
+            metrics.CLAIM_JOBS[turn.kind].observe(len(claims))
             try:
                 await self._runner.start(claims, trust_of(sent_at, self._lease_seconds))
             except (StoreUnavailable, StatementRefused):
@@ -182,18 +182,18 @@ class Claimer:
             if turn.kind is TurnKind.OWN and not _still_ours(holding, turn):
                 return [], sent_at
             try:
-                with metrics.CLAIM_DURATION.labels(turn.kind.value).time():
-                    claims = await self._store.claim(
-                        turn.arc,
-                        turn.handlers,
-                        batch=batch,
-                        bounds=self._bounds,
-                        overdue_seconds=turn.overdue_seconds,
-                        solo=turn.kind is TurnKind.SOLO,
-                    )
+                claims = await self._store.claim(
+                    turn.arc,
+                    turn.handlers,
+                    batch=batch,
+                    bounds=self._bounds,
+                    overdue_seconds=turn.overdue_seconds,
+                    solo=turn.kind is TurnKind.SOLO,
+                )
             except StoreUnavailable:
                 self._answer_missing = True
                 raise
+            metrics.CLAIM_DURATION[turn.kind].observe(self._clock.elapsed() - sent_at)
         return claims, sent_at
 
     async def _release_unknown(self) -> None:

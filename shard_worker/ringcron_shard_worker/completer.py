@@ -128,12 +128,12 @@ class Completer:
     def _settle_accounts(self, completed: Completed) -> None:
         for ended in completed.written:
             self._leases.drop(ended.claim)
-            metrics.RUNS.labels(ended.outcome.value).inc()
+            metrics.RUNS[ended.outcome].inc()
             if ended.completion.state is JobState.DEAD:
                 metrics.DEAD.inc()
                 _log.error("job is dead", job=str(ended.claim.id), reason=ended.completion.dead_reason)
             if ended.completion.skip is not None:
-                metrics.SKIPPED_TICKS.labels(ended.completion.skip.reason.value).inc(ended.completion.skip.count)
+                metrics.OCCURRENCES_MISSED[ended.completion.skip.reason].inc(ended.completion.skip.count)
         if any(ended.completion.state is JobState.DUE for ended in completed.written):
             self._due_again()
         for ended, _ in completed.refused:

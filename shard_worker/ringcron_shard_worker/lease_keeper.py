@@ -81,7 +81,7 @@ class LeaseKeeper:
         """The fence refused this renewal. A run that has ended meanwhile was completed, not lost."""
         if self._leases.get(held.claim.id, held.claim.lease_generation) is not held or not held.running:
             return
-        metrics.STALE_WRITES.labels("renew").inc()
+        metrics.STALE_WRITES["renew"].inc()
         _log.warning(
             "renewal refused: the lease is gone",
             job=str(held.claim.id),

@@ -88,6 +88,15 @@ class Leases:
         since = self._clock.elapsed() - self._lease_seconds
         return any(self._held[token].since > since for token in self._solo)
 
+    def oldest_runs(self) -> dict[str, float]:
+        """Seconds since the oldest run in progress of each handler was claimed."""
+        since: dict[str, float] = {}
+        for held in self._held.values():
+            if held.running:
+                since[held.claim.handler] = min(held.since, since.get(held.claim.handler, held.since))
+        now = self._clock.elapsed()
+        return {handler: now - begun for handler, begun in since.items()}
+
     @property
     def empty(self) -> bool:
         return not self._held

@@ -16,6 +16,7 @@ import structlog
 from ringcron import metrics
 from ringcron.clock import Clock, DatabaseClock
 from ringcron.errors import StatementRefused, StoreUnavailable
+from ringcron.models import RunOutcome
 from ringcron.store.bounds import UNBOUNDED, Bounds
 from ringcron.store.worker import WorkerStore
 
@@ -88,7 +89,8 @@ class Reaper:
             return 0
         reaped = await self._store.reap_leases(bounds, expected_now=self._database_clock.now())
         for lease in reaped:
-            metrics.LEASES_REAPED.inc()
+            metrics.LEASES_LAPSED.inc()
+            metrics.RUNS[RunOutcome.LOST].inc()
             if lease.convicted:
                 metrics.DEAD.inc()
             _log.warning(

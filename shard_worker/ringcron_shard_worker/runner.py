@@ -98,7 +98,7 @@ class Runner:
             if row.claim.id not in passed:
                 continue
             if settlement.skip is not None:
-                metrics.SKIPPED_TICKS.labels(settlement.skip.reason.value).inc(settlement.skip.count)
+                metrics.OCCURRENCES_MISSED[settlement.skip.reason].inc(settlement.skip.count)
             if not settlement.release:
                 started.add(row.claim)
                 self._begin(_settled(row, settlement))
@@ -133,7 +133,7 @@ class Runner:
             return
         started_at = self._clock.elapsed()
         delay = (self._database_clock.now() - claim.next_run_at).total_seconds()
-        metrics.RUN_START_DELAY.labels(claim.cause.value).observe(max(0.0, delay))
+        metrics.RUN_START_DELAY[_start_cause(claim)].observe(max(0.0, delay))
         request = RunRequest(
             job_id=claim.id,
             run_id=claim.run_id,
@@ -167,7 +167,7 @@ class Runner:
                 stop_at_tick.cancel()
         finished_at = self._clock.elapsed()
         self._leases.ended(claim)
-        metrics.RUN_DURATION.labels(claim.handler).observe(finished_at - started_at)
+        metrics.RUN_DURATION[claim.handler].observe(finished_at - started_at)
         try:
             ended = self._ended(row, result, started_at, finished_at)
         except Exception as fault:
@@ -277,6 +277,13 @@ class Runner:
         """Wait until no handler runs."""
         while self._tasks:
             await asyncio.wait(set(self._tasks))
+
+
+def _start_cause(claim: Claim) -> str:
+    """Label of the start delay: after a lapsed lease, after a failed attempt, or as planned."""
+    if claim.lost > 0:
+        return "recovered"
+    return "retry" if claim.attempt > 1 else "planned"
 
 
 def _settled(row: Claimed, settlement: Settlement) -> Claimed:

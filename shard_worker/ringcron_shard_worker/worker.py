@@ -62,7 +62,7 @@ class Worker:
         self._execution = execution
         self._draining = False
         self._clock = clock
-        database_clock = DatabaseClock(clock)
+        database_clock = self._database_clock = DatabaseClock(clock)
         lease_seconds = settings.lease_seconds
         self._store = WorkerStore(
             settings.database_url,
@@ -203,3 +203,6 @@ class Worker:
             await self._store.report_worker(report)
         except (StoreUnavailable, StatementRefused) as error:
             _log.warning("report not written", error=str(error))
+        else:
+            metrics.CLOCK_OFFSET.set((self._clock.wall() - self._database_clock.now()).total_seconds())
+        metrics.OLDEST_RUN.show(self._leases.oldest_runs())

@@ -73,6 +73,7 @@ async def test_lag_is_shown_by_slot_and_slice_and_taken_away_again(
     assert 30 <= series("ringcron_slot_lag_seconds")["7"] < 90
     assert 30 <= series("ringcron_slice_lag_seconds")["a"] < 90
     assert 5 <= series("ringcron_slice_lag_seconds")["b"] < 25
+    assert series("ringcron_slot_due_jobs") == {"7": 2, "4000": 1}
     assert metric("ringcron_due_jobs") == 3
     await connection.execute("delete from jobs where id = %s", (early,))
     await connection.execute("delete from jobs where slot = 4000")

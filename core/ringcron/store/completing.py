@@ -97,7 +97,7 @@ async def _refuse(
             current_generation=current.get(run.claim.id),
             operation=operation,
         )
-        metrics.STALE_WRITES.labels(operation).inc()
+        metrics.STALE_WRITES[operation].inc()
         _log.warning(
             "write refused: the lease is gone",
             operation=operation,

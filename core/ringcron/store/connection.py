@@ -137,14 +137,14 @@ async def transact(
                 return await work(connection)
         except (psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetected) as error:
             conflicts += 1
-            metrics.STORE_RETRIES.labels(error.sqlstate).inc()
+            metrics.STORE_RETRIES[error.sqlstate or "none"].inc()
             if conflicts >= ATTEMPTS:
                 raise
             await asyncio.sleep(random.uniform(0, 0.01 * 2**conflicts))
         except (psycopg.Error, OSError) as error:
             if isinstance(error, psycopg.Error) and not is_connection_loss(error):
                 raise
-            metrics.STORE_RETRIES.labels("connection").inc()
+            metrics.STORE_RETRIES["connection"].inc()
             losses += 1
             if not repeatable or (losses > 1 and clock.elapsed() - started > give_up_after):
                 raise StoreUnavailable(f"the database cannot be reached: {_first_line(error)}") from error

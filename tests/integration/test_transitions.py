@@ -1,4 +1,4 @@
-"""The transition table of contract.md §5, row by row, on a real PostgreSQL; also against a racing claim."""
+"""The transition table of contract.md §5, row by row, on a real PostgreSQL; test_transition_races.py has them meet."""
 
 from __future__ import annotations
 

@@ -2,12 +2,14 @@
 -- so that it works with no worker alive; the fence then refuses whoever held it. Key and tags are given up at once.
 -- Answers with the row as it was, and whether it is cancelled now; no row: there is no such job. The audit log gets who
 -- did it (no `action`: nobody to name).
+-- The row is found again by its id alone: one that moved while its lock was waited for (a retry, a reap) has another
+-- next_run_at than this statement's snapshot, and would be passed over with its 204 given all the same.
 -- The key's row is locked before the job's, as by a create with that key: the two cannot deadlock.
 -- Index: job_keys_by_job; primary key of every partition, by id alone; job_tags_by_job.
 with keyed as materialized (
     select k.key from job_keys k where k.job_id = %(id)s for update),
 held as materialized (
-    select j.id, j.next_run_at, j.state, j.lease_generation, j.lease_owner, j.lease_until, j.claimed_at,
+    select j.id, j.state, j.lease_generation, j.lease_owner, j.lease_until, j.claimed_at,
            j.attempt, j.scheduled_for, j.cause, j.state = 'claimed' and j.lease_until < now() as lapsed
     from jobs j
     where j.id = %(id)s and (select count(*) from keyed) >= 0
@@ -25,7 +27,7 @@ cancelled as (
         revision = j.revision + 1,
         updated_at = clock_timestamp()
     from held
-    where j.id = held.id and j.next_run_at = held.next_run_at
+    where j.id = %(id)s and j.id = held.id
       and (held.state in ('due', 'paused', 'dead') or held.lapsed)
     returning j.id),
 ran as (
@@ -35,6 +37,7 @@ ran as (
            held.lease_owner, held.claimed_at, clock_timestamp(), 'lost',
            'the lease lapsed and its worker did not come back'
     from held
+    join cancelled on cancelled.id = held.id
     where held.lapsed),
 freed as (
     delete from job_keys k

@@ -151,7 +151,7 @@ async def test_what_handlers_in_the_loop_of_a_killed_worker_had_started_is_ended
     program, copy, daemon = map(int, str(await until(marker.said)).split())
     worker.send(signal.SIGKILL)
 
-    await until(lambda: gone(program) and gone(copy), seconds=3)
+    await until(lambda: gone(program) and gone(copy))
     assert not gone(daemon)  # it began a session of its own
     os.kill(daemon, signal.SIGKILL)
 

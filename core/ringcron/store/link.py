@@ -11,6 +11,7 @@ from typing import Final
 import psycopg
 
 from ringcron.store.connection import CONNECT_SECONDS, Connection, configure, cut, limited
+from ringcron.store.opening import OpenedConnection
 from ringcron_sql import query
 
 PINNED_PLANS: Final = " ".join(
@@ -56,7 +57,7 @@ class Link:
         if self._connection is not None and not self._connection.broken and not self._connection.closed:
             return self._connection
         await self._discard()
-        connection = await psycopg.AsyncConnection.connect(
+        connection = await OpenedConnection.connect(
             self._url,
             autocommit=True,
             connect_timeout=int(CONNECT_SECONDS),

@@ -11,6 +11,7 @@ import psycopg_pool
 
 from ringcron.store.connection import CONNECT_SECONDS, Connection, limited
 from ringcron.store.connection import configure as configure_connection
+from ringcron.store.opening import OpenedConnection
 
 
 class Pool:
@@ -50,6 +51,7 @@ class Pool:
 
         pool = psycopg_pool.AsyncConnectionPool(
             self._url,
+            connection_class=OpenedConnection,
             min_size=1,
             max_size=self._max_size,
             timeout=CONNECT_SECONDS,
@@ -106,7 +108,7 @@ class Pool:
         if self._recovering.locked():  # somebody is at it; the work itself will wait for a connection
             return
         async with self._recovering:
-            probe = await psycopg.AsyncConnection.connect(self._url, connect_timeout=int(CONNECT_SECONDS))
+            probe = await OpenedConnection.connect(self._url, connect_timeout=int(CONNECT_SECONDS))
             await probe.close()
             if self._in_use > 0 and self._pool is not None:
                 await self._pool.check()  # others are served, or stand in their turn: the pool is not stuck

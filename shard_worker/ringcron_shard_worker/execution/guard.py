@@ -185,12 +185,14 @@ def _living_in(sessions: set[int]) -> list[int]:
 
 def kill_offspring(session: int, mark: str, pipe: str) -> None:
     """SIGKILL to what a dead worker of this session has left: programs with its mark, and forked copies of it."""
-    for pid in _living_in({session}):
-        if _has_mark(pid, mark) or _holds(pid, pipe):
+    for _ in range(SWEEPS):
+        left = [pid for pid in _living_in({session}) if _has_mark(pid, mark) or _holds(pid, pipe)]
+        for pid in left:
             try:
                 os.kill(pid, signal.SIGKILL)
             except (ProcessLookupError, PermissionError):
                 pass  # as above
+        time.sleep(SWEEP_SECONDS)  # also after a sweep that found nothing: a copy may just be starting another program
 
 
 def _has_mark(pid: int, mark: str) -> bool:
@@ -204,9 +206,17 @@ def _has_mark(pid: int, mark: str) -> bool:
 def _holds(pid: int, file: str) -> bool:
     folder = f"/proc/{pid}/fd"
     try:
-        return any(os.readlink(f"{folder}/{number}") == file for number in os.listdir(folder))
+        numbers = os.listdir(folder)
     except OSError:
         return False  # as above
+    return any(_points_at(f"{folder}/{number}", file) for number in numbers)
+
+
+def _points_at(link: str, file: str) -> bool:
+    try:
+        return os.readlink(link) == file
+    except OSError:
+        return False  # closed since it was listed; the others count
 
 
 def say(event: str, number: int) -> None:

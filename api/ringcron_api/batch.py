@@ -19,8 +19,8 @@ from ringcron.errors import RingcronError, StoreUnavailable
 from ringcron.instants import format_instant
 from ringcron.slots import slot_of
 from ringcron.store.api import ApiStore
-from ringcron.store.batching import BatchOutcome, BatchRefused, BatchStored
-from ringcron.store.creating import Created, Creation
+from ringcron.store.batching import BatchRefused
+from ringcron.store.creating import Created, Creation, Outcome, Stored
 from ringcron_api.batch_body import BatchBody, read_batch
 from ringcron_api.bell import note_due
 from ringcron_api.creation_schemas import CreateJobs
@@ -73,8 +73,11 @@ async def _answer_each(
     request: web.Request, store: ApiStore, batch: BatchBody, *, one_transaction: bool
 ) -> web.Response:
     reader = CreationReader(await store.now())
-    begins = range(0, len(batch), CHUNK)
-    chunks = [range(begin, min(begin + CHUNK, len(batch))) for begin in begins]
+    # In one transaction all keys are locked at once, in their order: chunk by chunk two batches could deadlock. And no
+    # job is read while others wait for these keys.
+    size = max(1, len(batch)) if one_transaction else CHUNK
+    begins = range(0, len(batch), size)
+    chunks = [range(begin, min(begin + size, len(batch))) for begin in begins]
     results: list[dict[str, Any]] = []
     down: StoreUnavailable | None = None
     read = await _read(reader, batch, chunks[0] if chunks else range(0))
@@ -92,7 +95,7 @@ async def _answer_each(
     return _response(batch, results, status=207, streamed=not one_transaction)
 
 
-async def _store(store: ApiStore, jobs: Sequence[Creation], down: StoreUnavailable | None) -> list[BatchOutcome]:
+async def _store(store: ApiStore, jobs: Sequence[Creation], down: StoreUnavailable | None) -> list[Outcome]:
     """Store a chunk; not once the store was `down`: what is left would wait as long again."""
     return await store.insert_jobs(jobs, whole=False) if down is None else [down] * len(jobs)
 
@@ -115,7 +118,7 @@ def _jobs(read: Sequence[Read]) -> list[Creation]:
 
 
 async def _results(
-    request: web.Request, first: int, read: Sequence[Read], outcomes: Sequence[BatchOutcome]
+    request: web.Request, first: int, read: Sequence[Read], outcomes: Sequence[Outcome]
 ) -> list[dict[str, Any]]:
     """What stands in the answer for these jobs, the first of which has the index `first`; `outcomes` are of those among
     them that could be read."""
@@ -124,15 +127,15 @@ async def _results(
     for index, one in enumerate(read, first):
         outcome = next(left) if isinstance(one, Creation) else one
         results.append(_result(index, outcome))
-        if isinstance(one, Creation) and isinstance(outcome, BatchStored) and outcome.next_run_at is not None:
+        if isinstance(one, Creation) and isinstance(outcome, Stored) and outcome.next_run_at is not None:
             note_due(request, slot_of(outcome.job_id), outcome.next_run_at, one.created_at)
         if index % _SLICE == 0:
             await asyncio.sleep(0)
     return results
 
 
-def _result(index: int, outcome: BatchOutcome | Exception) -> dict[str, Any]:
-    if not isinstance(outcome, BatchStored):
+def _result(index: int, outcome: Outcome | Exception) -> dict[str, Any]:
+    if not isinstance(outcome, Stored):
         problem = problem_of(outcome) or unforeseen()
         return {"index": index, "status": problem.status, "error": problem.document()}
     if outcome.what is Created.CREATED:

@@ -10,6 +10,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from prometheus_client import REGISTRY
 
 from tests.support.api import Answer, ApiCaller, running_api
 from tests.support.jobs import row_of
@@ -18,6 +19,7 @@ from tests.support.waiting import until
 FUTURE = "2100-01-01T00:00:00Z"
 NDJSON = "application/x-ndjson"
 ONCE = {"runAt": FUTURE}
+DEADLOCKS = ("ringcron_store_retries_total", {"sqlstate": "40P01"})
 
 
 @pytest.fixture
@@ -296,3 +298,24 @@ async def test_bodies_above_the_limit_are_refused_before_they_are_read(
 ) -> None:
     monkeypatch.setattr("ringcron_api.batch_body.BATCH_LIMIT", 1000)
     assert (await post_lines(api, *[ONCE] * 100)).status == 413
+
+
+async def test_racing_batches_that_are_one_transaction_lock_their_keys_in_order(
+    api: ApiCaller, connection: psycopg.AsyncConnection[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ringcron_api.batch.CHUNK", 5)
+    keys = [f"k{n:02}" for n in range(40)]
+
+    async def post(turn: int) -> Answer:
+        jobs = [{**ONCE, "key": key, "onConflict": "replace"} for key in (keys if turn % 2 else keys[::-1])]
+        headers = {"Idempotency-Key": f"i{turn}"}
+        return await api.call("POST", "/jobs/batch", json={"jobs": jobs}, headers=headers)
+
+    before = REGISTRY.get_sample_value(*DEADLOCKS)
+    answers = await asyncio.gather(*(post(turn) for turn in range(8)))
+    assert [answer.status for answer in answers] == [207] * 8
+    assert {status for answer in answers for status in statuses(answer["results"])} <= {200, 201}
+    assert await count(connection) == len(keys)
+    assert REGISTRY.get_sample_value(*DEADLOCKS) == before
+    again = await post(3)
+    assert (again.headers["Idempotency-Replayed"], again.body) == ("true", answers[3].body)

@@ -12,7 +12,7 @@ import pytest
 
 from ringcron.clock import SystemClock
 from ringcron.models import PARKED
-from ringcron.store import creating
+from ringcron.store import keyed
 from ringcron.store import idempotency as module
 from ringcron.store.pool import Pool
 from ringcron.store.upkeep import Upkeep
@@ -182,7 +182,7 @@ async def test_a_connection_lost_within_the_effect_makes_the_whole_be_done_again
     losses = iter([True])
 
     async def lose_once(held: psycopg.AsyncConnection[Any], *given: Any, **members: Any) -> Any:
-        done = await creating.create(held, *given, **members)
+        done = await keyed.create(held, *given, **members)
         if next(losses, False):
             await connection.execute("select pg_terminate_backend(%s)", (held.info.backend_pid,))
         return done

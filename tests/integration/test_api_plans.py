@@ -17,7 +17,7 @@ from ringcron.store.api import SESSION_OPTIONS
 from ringcron.store.audit import parameters_of
 from ringcron.store.bounds import near
 from ringcron.store.changing import _parameters as change_parameters
-from ringcron.store.creating import NewJob, _parameters, read_job
+from ringcron.store.creating import NewJob, read_job, record_of
 from ringcron.store.listing import JobFilter, page_queries
 from ringcron_sql import query
 from tests.support.days import carve_days, day_names
@@ -178,29 +178,40 @@ async def new_job(connection: Connection) -> NewJob:
 
 
 async def test_insert_touches_no_index_but_for_its_own_entries(any_statistics: Connection) -> None:
-    parameters = _parameters(ID, await new_job(any_statistics))
-    plan = await explain(any_statistics, query("insert_job"), parameters, analyze=True)
+    rows = orjson.dumps([record_of(await new_job(any_statistics), ID)]).decode()
+    plan = await explain(any_statistics, query("insert_jobs"), {"jobs": rows}, analyze=True)
     assert plan.tables == {"jobs", "job_tags"}
-    assert plan.indexes == set()
+    assert {name for name in plan.indexes if name.startswith("jobs")} == set()
 
 
 async def test_keys_are_found_by_key(full: Connection) -> None:
-    for name in ("hold_key", "point_key"):
-        plan = await explain(full, query(name), {"key": "k1", "id": ID})
+    for name in ("hold_keys", "point_keys"):
+        plan = await explain(full, query(name), {"keys": ["k1", "k2"], "ids": [ID, UUID(int=1)]})
         assert plan.sequential == set()
         assert plan.indexes <= {"job_keys_pkey"}
 
 
+async def test_the_holders_of_keys_are_found_one_by_one(any_statistics: Connection) -> None:
+    ids = [await one_of(any_statistics, state) for state in ("due", "done", "paused")]
+    for name in ("lock_holders", "find_holders"):
+        plan = await explain(any_statistics, query(name), {"ids": ids}, analyze=True)
+        assert plan.indexes == {"jobs_pkey"}
+        assert rows_read(plan) == len(ids)
+
+
 async def test_replace_stays_in_one_partition(any_statistics: Connection) -> None:
     new = await new_job(any_statistics)
-    held = {"held_next_run_at": new.next_run_at}
     skip = {"skip_first": None, "skip_last": None, "skip_count": 0, "skip_reason": None}
-    parameters = {**_parameters(await one_of(any_statistics, "due"), new), **held, **skip}
-    plan = await explain(any_statistics, query("replace_job"), parameters, analyze=True)
+    held = {"held_next_run_at": new.next_run_at}
+    rows = orjson.dumps([record_of(new, await one_of(any_statistics, "due")) | held | skip]).decode()
+    parameters = {"rows": rows, "first_at": new.next_run_at, "last_at": new.next_run_at}
+    await any_statistics.execute("set enable_seqscan = off")  # as by prefer_indexes
+    plan = await explain(any_statistics, query("replace_jobs"), parameters, analyze=True)
     scanned = {
         node["Relation Name"] for node in plan.nodes() if "Scan" in node["Node Type"] and "Relation Name" in node
     }
     assert {name for name in scanned if name.startswith("jobs_")} == await days(any_statistics, "jobs", 0, 0)
+    assert not {name for name in plan.sequential if name.startswith("jobs_")}
 
 
 async def plans_of(connection: Connection, wanted: JobFilter, *, by_time: bool = False, limit: int = 50) -> list[Plan]:

@@ -18,10 +18,10 @@ from ringcron.errors import KeyExists, StatementRefused, StoreUnavailable
 from ringcron.models import Definition, Job
 from ringcron.slots import new_job_id
 from ringcron.store.api import SESSION_OPTIONS, ApiStore
-from ringcron.store.batching import BatchOutcome, BatchRefused, BatchStored, create_all, create_each
+from ringcron.store.batching import BatchRefused, create_all, create_each
 from ringcron.store.connection import Connection
-from ringcron.store.creating import Created, Creation, NewJob, OnConflict
-from ringcron.store.gathering import Gathering, insert_many
+from ringcron.store.creating import Created, Creation, NewJob, OnConflict, Outcome, Stored, insert_many
+from ringcron.store.gathering import Gathering
 from ringcron.store.pool import Pool
 from ringcron_sql import query
 from tests.support.days import carve_days
@@ -89,8 +89,8 @@ async def ids_of(connection: psycopg.AsyncConnection[Any]) -> list[UUID]:
     return [row[0] for row in await (await connection.execute("select id from jobs order by id")).fetchall()]
 
 
-def kinds(outcomes: list[BatchOutcome]) -> list[Any]:
-    return [outcome.what if isinstance(outcome, BatchStored) else type(outcome) for outcome in outcomes]
+def kinds(outcomes: list[Outcome]) -> list[Any]:
+    return [outcome.what if isinstance(outcome, Stored) else type(outcome) for outcome in outcomes]
 
 
 @pytest.mark.parametrize("whole", [False, True])
@@ -98,15 +98,21 @@ async def test_a_batch_whose_answer_was_lost_finds_what_landed(
     pool: Pool, connection: psycopg.AsyncConnection[Any], whole: bool
 ) -> None:
     now = await database_now(connection)
+    held = creation(now - timedelta(minutes=1), key="held")
+    await create_each(connection, [held], first_try=True)
     jobs = [creation(now, key="a" if n == 1 else None, tags=("t",)) for n in range(5)]
     jobs.append(creation(now, key="a", on_conflict=OnConflict.KEEP))
-    jobs.append(creation(now, key="a", on_conflict=OnConflict.REPLACE)._replace(created_at=now - timedelta(seconds=1)))
+    replaces = [
+        creation(now - timedelta(seconds=n), key=key, on_conflict=OnConflict.REPLACE, payload=n)
+        for key in ("a", "held")
+        for n in (1, 2)
+    ]
     losing = ApiStore(LosesAnswers(pool, 3), clock=SystemClock())
-    outcomes = await losing.insert_jobs(jobs, whole=whole)
-    assert kinds(outcomes) == [Created.CREATED] * 5 + [Created.KEPT, Created.REPLACED]
-    assert await ids_of(connection) == sorted(job.id for job in jobs[:5])
-    cursor = await connection.execute("select revision from jobs where key = 'a'")
-    assert await cursor.fetchall() == [(2,)]
+    outcomes = await losing.insert_jobs(jobs + replaces, whole=whole)
+    assert kinds(outcomes) == [Created.CREATED] * 5 + [Created.KEPT] + [Created.REPLACED] * 4
+    assert await ids_of(connection) == sorted([held.id, *(job.id for job in jobs[:5])])
+    cursor = await connection.execute("select key, revision, payload from jobs where key is not null order by key")
+    assert await cursor.fetchall() == [("a", 1, 2), ("held", 2, 2)]
 
 
 async def test_a_chunk_that_landed_and_has_run_since_is_not_stored_again(
@@ -260,7 +266,5 @@ async def test_the_plans(connection: psycopg.AsyncConnection[Any]) -> None:
     landed = await explain(connection, query("find_landed_jobs"), {"ids": ids[:100]})
     assert landed.indexes == {"jobs_pkey"}
     assert not landed.sequential & full
-    taken = await explain(connection, query("take_keys"), {"keys": ["a", "k1"], "ids": [ids[0], ids[1]]})
-    assert "job_keys" not in taken.sequential
     inserted = await explain(connection, query("insert_jobs"), {"jobs": "[]"})
     assert not {table for table in inserted.sequential if table.startswith("jobs")}

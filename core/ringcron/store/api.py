@@ -23,11 +23,12 @@ from ringcron.models import EARLIEST, PARKED, Job, JobState, Run, Skip, SkipReas
 from ringcron.slots import created_at_of
 from ringcron.store.acting import Acting
 from ringcron.store.audit import Act, AuditEntry, entry_from_row, parameters_of
-from ringcron.store.batching import BatchOutcome, create_all, create_each
+from ringcron.store.batching import create_all, create_each
 from ringcron.store.calls import ANSWER_SECONDS, PATIENT_SECONDS, STATEMENT_SECONDS
 from ringcron.store.connection import Connection, Connections
-from ringcron.store.creating import Created, Creation, NewJob, OnConflict, create, read_job
-from ringcron.store.gathering import Gathering, insert_many
+from ringcron.store.creating import Created, Creation, NewJob, OnConflict, Outcome, insert_many, read_job
+from ringcron.store.gathering import Gathering
+from ringcron.store.keyed import create
 from ringcron.store.lag import Lag, lag_by_slot
 from ringcron.store.listing import JobFilter, Place, page_queries
 from ringcron.store.rows import job_from_row, run_from_row, worker_from_row
@@ -99,15 +100,15 @@ class ApiStore(Acting):
 
         return await self._run(work)
 
-    async def insert_jobs(self, jobs: Sequence[Creation], *, whole: bool) -> list[BatchOutcome]:
-        """Store many new jobs, in one transaction but for those whose key is taken.
+    async def insert_jobs(self, jobs: Sequence[Creation], *, whole: bool) -> list[Outcome]:
+        """Store many new jobs, in one transaction.
 
         `whole`: all of them or none, then raises BatchRefused; else an error stands in the place of each job that could
         not be stored.
         """
         tries = 0
 
-        async def work(connection: Connection) -> list[BatchOutcome]:
+        async def work(connection: Connection) -> list[Outcome]:
             nonlocal tries
             tries += 1
             store_jobs = create_all if whole else create_each

@@ -1,31 +1,31 @@
 """Many new jobs in one transaction: what one chunk of a batch does.
 
-Invariant: of a chunk's jobs those without a key, and those whose key nobody had, land together or not at all. A chunk
+Invariant: a chunk lands whole or not at all, but for the jobs that PostgreSQL refuses: these are found by halving, and
+every part then lands by itself. Within it later jobs with a key see what earlier ones did with it (`keyed`). A chunk
 whose commit was not answered may be tried again: its ids and instants are fixed, and the lock that its first try holds
-is waited for, so that a later try finds what landed and stores nothing twice. Jobs whose key was taken follow singly.
+is waited for, so that a later try finds what landed and stores nothing twice.
 
 Binary COPY because it costs the client a quarter of what arrays for `unnest` cost (4 against 18 µs a row), and the
-server no more. A value that PostgreSQL refuses refuses the whole COPY; then every job of the chunk is tried by itself.
+server no more.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from datetime import datetime
-from typing import Any, Final, NamedTuple
-from uuid import UUID
+from typing import Any, Final
 
 import orjson
 import psycopg
 import structlog
 from psycopg.types.json import Jsonb
 
-from ringcron.errors import JobAlreadyClaimed, KeyExists, RingcronError, StatementRefused
+from ringcron.errors import RingcronError, StatementRefused
 from ringcron.models import Definition
 from ringcron.slots import slot_of
 from ringcron.store.connection import Connection
-from ringcron.store.creating import Created, Creation, create
+from ringcron.store.creating import Created, Creation, Outcome, Stored
+from ringcron.store.keyed import find_landed, settle_keys
 from ringcron_sql import query
 
 _log = structlog.get_logger(__name__)
@@ -41,17 +41,6 @@ _BREATH: Final = 500
 """Rows that are encoded in one go."""
 
 
-class BatchStored(NamedTuple):
-    """What became of one job of a batch."""
-
-    what: Created
-    job_id: UUID
-    next_run_at: datetime | None
-
-
-BatchOutcome = BatchStored | RingcronError
-
-
 class BatchRefused(Exception):
     """Some jobs of a batch that is to be stored whole cannot be: which, by their place in it, and why."""
 
@@ -60,73 +49,48 @@ class BatchRefused(Exception):
         super().__init__(f"{len(errors)} jobs of a batch refused")
 
 
-async def create_all(connection: Connection, jobs: Sequence[Creation], *, first_try: bool) -> list[BatchOutcome]:
+async def create_all(connection: Connection, jobs: Sequence[Creation], *, first_try: bool) -> list[Outcome]:
     """Store every job that can be stored, or BatchRefused and none of them."""
     async with connection.transaction():
-        stored = await _bulk(connection, jobs, first_try=first_try)
-        outcomes = await _one_by_one(connection, jobs, stored, first_try=first_try)
+        outcomes = await create_each(connection, jobs, first_try=first_try)
         errors = [(place, outcome) for place, outcome in enumerate(outcomes) if isinstance(outcome, RingcronError)]
         if errors:
             raise BatchRefused(errors)
     return outcomes
 
 
-async def create_each(connection: Connection, jobs: Sequence[Creation], *, first_try: bool) -> list[BatchOutcome]:
+async def create_each(connection: Connection, jobs: Sequence[Creation], *, first_try: bool) -> list[Outcome]:
     """Store each job that can be stored; an error in the place of each other one."""
     try:
         async with connection.transaction():
-            stored = await _bulk(connection, jobs, first_try=first_try)
+            return await _store(connection, jobs, first_try=first_try)
     except (psycopg.DataError, psycopg.IntegrityError) as error:
-        _log.warning("a chunk was refused: each of its jobs is tried by itself", error=str(error), jobs=len(jobs))
-        stored = [None] * len(jobs)
-    return await _one_by_one(connection, jobs, stored, first_try=first_try)
+        if len(jobs) == 1:
+            _log.error("a job was refused", job_id=str(jobs[0].id), error=str(error))
+            return [StatementRefused()]
+        _log.warning("jobs were refused: each half of them is tried by itself", error=str(error), jobs=len(jobs))
+    half = len(jobs) // 2
+    first = await create_each(connection, jobs[:half], first_try=first_try)
+    return first + await create_each(connection, jobs[half:], first_try=first_try)
 
 
-async def _bulk(connection: Connection, jobs: Sequence[Creation], *, first_try: bool) -> list[BatchStored | None]:
-    """Store what nothing stands against; None for each job whose key was taken."""
-    ids = [job.id for job in jobs]
-    await connection.execute(query("lock_batch"), {"token": ids[0].int & _LOCK_MASK}, prepare=True)
-    landed = set() if first_try else await _ids(connection, "find_landed_jobs", {"ids": ids})
-    keyed = [job for job in jobs if job.key is not None and job.id not in landed]
-    taken = set() if not keyed else await _ids(connection, "take_keys", _keys_of(keyed))
-    fresh = [job for job in jobs if job.id not in landed and (job.key is None or job.id in taken)]
-    if fresh:
-        await _copy(connection, fresh)
-    stored = landed.union(job.id for job in fresh)
-    return [
-        BatchStored(what=Created.CREATED, job_id=job.id, next_run_at=job.next_run_at) if job.id in stored else None
-        for job in jobs
-    ]
+async def _store(connection: Connection, jobs: Sequence[Creation], *, first_try: bool) -> list[Outcome]:
+    await connection.execute(query("lock_batch"), {"token": jobs[0].id.int & _LOCK_MASK}, prepare=True)
+    landed = set() if first_try else await find_landed(connection, [job.id for job in jobs])
+    keyed = [job for job in jobs if job.key is not None]
+    settled = await settle_keys(connection, keyed, landed=landed, first_try=first_try)
+    await _copy(connection, [job for job in jobs if job.key is None and job.id not in landed] + settled.new)
+    of_keyed = iter(settled.outcomes)
+    return [next(of_keyed) if job.key is not None else _created(job) for job in jobs]
 
 
-async def _one_by_one(
-    connection: Connection,
-    jobs: Sequence[Creation],
-    stored: Sequence[BatchStored | None],
-    *,
-    first_try: bool,
-) -> list[BatchOutcome]:
-    """Store what the bulk left; in the order of their keys, so that two batches do not wait for each other."""
-    filled: list[BatchOutcome | None] = [*stored]
-    left = [place for place, outcome in enumerate(stored) if outcome is None]
-    for place in sorted(left, key=lambda place: (jobs[place].key or "", place)):
-        filled[place] = await _one(connection, jobs[place], first_try=first_try)
-    return [outcome for outcome in filled if outcome is not None]
-
-
-async def _one(connection: Connection, job: Creation, *, first_try: bool) -> BatchOutcome:
-    try:
-        async with connection.transaction():
-            what, stored = await create(connection, job.new, job.on_conflict, first_try=first_try)
-    except (KeyExists, JobAlreadyClaimed) as error:
-        return error
-    except (psycopg.DataError, psycopg.IntegrityError) as error:
-        _log.error("a job was refused", job_id=str(job.id), error=str(error))
-        return StatementRefused()
-    return BatchStored(what=what, job_id=stored.id, next_run_at=stored.next_run_at)
+def _created(job: Creation) -> Stored:
+    return Stored(what=Created.CREATED, job_id=job.id, next_run_at=job.next_run_at)
 
 
 async def _copy(connection: Connection, fresh: Sequence[Creation]) -> None:
+    if not fresh:
+        return
     shared: dict[int, tuple[Any, ...]] = {}
     async with connection.cursor() as cursor, cursor.copy(query("copy_jobs")) as copy:
         copy.set_types(_TYPES)
@@ -170,12 +134,3 @@ def _common_columns(definition: Definition) -> tuple[Any, ...]:
         definition.on_exhausted.value,
         definition.tzdata,
     )
-
-
-def _keys_of(keyed: Sequence[Creation]) -> dict[str, Any]:
-    return {"keys": [job.key for job in keyed], "ids": [job.id for job in keyed]}
-
-
-async def _ids(connection: Connection, name: str, parameters: dict[str, Any]) -> set[UUID]:
-    cursor = await connection.execute(query(name), parameters, prepare=True)
-    return {row[0] for row in await cursor.fetchall()}

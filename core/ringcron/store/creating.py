@@ -1,14 +1,13 @@
-"""A new job, with or without a key: what one transaction of a create does.
+"""New jobs: what is stored of them, and the one statement that stores a few.
 
-Invariant: at most one job that is neither cancelled nor gone holds a key. The row of the key is locked before its job
-is looked at, in a statement of its own, so that of many creates with one key each sees what the one before it did.
-
-A create may be tried again after a commit whose answer was lost: its id and its instants are fixed before the first
-try, so that a later try finds what the first one wrote. `first_try` False makes it look before it writes.
+Invariant: a job is stored with every value fixed. So a create may be tried again after a commit whose answer was lost:
+its id and its instants are the same, and a later try finds what the first one wrote. `first_try` False makes it look
+before it writes. Whose a key is stands in `keyed`; many jobs at a time are stored by `batching`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
@@ -16,19 +15,15 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 import orjson
-import structlog
 from psycopg.rows import dict_row
 
-from ringcron.changes import skip_between
-from ringcron.errors import JobAlreadyClaimed, KeyExists, ScheduleError
+from ringcron.errors import RingcronError
 from ringcron.going import first_run_at
-from ringcron.models import Cause, Definition, Job, JobState, Skip, SkipReason
+from ringcron.models import Cause, Definition, Job, JobState, Skip
 from ringcron.slots import slot_of
 from ringcron.store.connection import Connection
 from ringcron.store.rows import job_from_row, passed_on
 from ringcron_sql import query
-
-_log = structlog.get_logger(__name__)
 
 
 class OnConflict(StrEnum):
@@ -45,6 +40,17 @@ class Created(StrEnum):
     CREATED = "created"
     KEPT = "kept"
     REPLACED = "replaced"
+
+
+class Stored(NamedTuple):
+    """What became of a create: what it did, with which job, and when that job is next due (None: paused or ended)."""
+
+    what: Created
+    job_id: UUID
+    next_run_at: datetime | None
+
+
+Outcome = Stored | RingcronError
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -85,6 +91,21 @@ class Creation(NamedTuple):
     scheduled_for: datetime
     on_conflict: OnConflict
 
+    @classmethod
+    def of(cls, new: NewJob, on_conflict: OnConflict) -> Creation:
+        """The same job, by itself."""
+        definition = new.definition
+        return cls(
+            id=new.id,
+            common=definition,
+            run_at=definition.run_at,
+            key=definition.key,
+            payload=definition.payload,
+            created_at=new.created_at,
+            scheduled_for=new.scheduled_for,
+            on_conflict=on_conflict,
+        )
+
     @property
     def next_run_at(self) -> datetime:
         """When it is first due."""
@@ -109,90 +130,25 @@ async def read_job(connection: Connection, job_id: UUID) -> Job | None:
     return None if row is None else job_from_row(row)
 
 
-async def create(
-    connection: Connection, new: NewJob, on_conflict: OnConflict, *, first_try: bool
-) -> tuple[Created, Job]:
-    """Store the job, or do with its key what `on_conflict` says. Raises KeyExists and JobAlreadyClaimed."""
-    if new.definition.key is None:
-        return Created.CREATED, await _insert(connection, new, first_try=first_try)
-    async with connection.transaction():
-        return await _create_keyed(connection, new, new.definition.key, on_conflict, first_try=first_try)
-
-
-async def _create_keyed(
-    connection: Connection, new: NewJob, key: str, on_conflict: OnConflict, *, first_try: bool
-) -> tuple[Created, Job]:
-    cursor = await connection.execute(query("hold_key"), {"key": key, "id": new.id})
-    row = await cursor.fetchone()
-    assert row is not None
-    holder: UUID = row[0]
-    if holder == new.id:
-        return Created.CREATED, await _insert(connection, new, first_try=first_try)
-    existing = await read_job(connection, holder)
-    if existing is not None and existing.state is not JobState.CANCELLED:
-        if on_conflict is OnConflict.ERROR:
-            raise KeyExists(key, holder)
-        if on_conflict is OnConflict.KEEP:
-            return Created.KEPT, existing
-        if not first_try and existing.updated_at == new.created_at:
-            return Created.REPLACED, existing
-        replaced = await _replace(connection, holder, new)
-        if replaced is not None:
-            return Created.REPLACED, replaced
-    await connection.execute(query("point_key"), {"key": key, "id": new.id})
-    return Created.CREATED, await _insert(connection, new, first_try=True)
-
-
-async def _insert(connection: Connection, new: NewJob, *, first_try: bool) -> Job:
+async def insert_many(connection: Connection, together: Sequence[NewJob], *, first_try: bool) -> list[Job]:
+    """Store new jobs, whose keys the caller has taken, in one statement."""
+    left = list(together)
+    jobs: dict[UUID, Job] = {}
     if not first_try:
-        landed = await read_job(connection, new.id)
-        if landed is not None:
-            return landed
-    cursor = await connection.execute(query("insert_job"), _parameters(new.id, new), prepare=True)
-    row = await cursor.fetchone()
-    if row is None:  # the first try was still in flight when this one began, and has landed meanwhile
-        landed = await read_job(connection, new.id)
-        assert landed is not None
-        return landed
-    return as_stored(new, payload=row[0])
+        jobs = await _landed(connection, left)
+        left = [new for new in left if new.id not in jobs]
+    records = orjson.dumps([record_of(new, new.id) for new in left]).decode()
+    cursor = await connection.execute(query("insert_jobs"), {"jobs": records}, prepare=True)
+    payloads: dict[UUID, str] = dict(await cursor.fetchall())
+    jobs |= {new.id: _as_stored(new, payload=payloads[new.id]) for new in left if new.id in payloads}
+    # The first try was still in flight when this one began, and has landed meanwhile.
+    jobs |= await _landed(connection, [new for new in left if new.id not in payloads])
+    return [jobs[new.id] for new in together]
 
 
-async def _replace(connection: Connection, job_id: UUID, new: NewJob) -> Job | None:
-    """The job with the new definition; None where it was cancelled or has gone meanwhile."""
-    cursor = await connection.execute(query("lock_job"), {"id": job_id}, prepare=True)
-    held = await cursor.fetchone()
-    old = None if held is None else await read_job(connection, job_id)
-    if held is None or old is None or old.state is JobState.CANCELLED:
-        return None
-    held_next_run_at, claimed, lapsed, _ = held
-    if claimed and not lapsed:
-        assert old.lease_owner is not None
-        raise JobAlreadyClaimed(
-            job_id,
-            lease_owner=old.lease_owner,
-            lease_until=old.lease_until,
-            lease_generation=old.lease_generation,
-        )
-    parameters = {
-        **_parameters(job_id, new),
-        "held_next_run_at": held_next_run_at,
-        **skip_parameters(passed_ticks(old, new.created_at)),
-    }
-    await connection.execute(query("replace_job"), parameters)
-    return await read_job(connection, job_id)
-
-
-def passed_ticks(job: Job, now: datetime) -> Skip | None:
-    """The ticks up to `now` that nothing has decided and that a new definition will not run."""
-    if job.state is JobState.DONE:
-        return None
-    reasons = {JobState.PAUSED: SkipReason.PAUSED, JobState.DEAD: SkipReason.DEAD}
-    reason = reasons.get(job.state, SkipReason.RESCHEDULED)
-    try:
-        return skip_between(job.definition.schedule, job.decided_until, now, reason)
-    except ScheduleError as fault:
-        _log.warning("the old schedule cannot be read: no skip is written", job_id=str(job.id), fault=str(fault))
-        return None
+async def _landed(connection: Connection, together: Sequence[NewJob]) -> dict[UUID, Job]:
+    found = [await read_job(connection, new.id) for new in together]
+    return {job.id: job for job in found if job is not None}
 
 
 def skip_parameters(skip: Skip | None) -> dict[str, Any]:
@@ -205,14 +161,35 @@ def skip_parameters(skip: Skip | None) -> dict[str, Any]:
     }
 
 
-def _parameters(job_id: UUID, new: NewJob) -> dict[str, Any]:
+def record_of(new: NewJob, job_id: UUID) -> dict[str, Any]:
+    """A job, with the id that it has or gets, as a row of insert_jobs.sql or replace_jobs.sql."""
+    definition = new.definition
+    retry = definition.retry
     return {
-        **definition_parameters(new.definition),
         "id": job_id,
         "next_run_at": new.next_run_at_as(job_id),
         "slot": slot_of(job_id),
+        "handler": definition.handler,
         "scheduled_for": new.scheduled_for,
         "created_at": new.created_at,
+        "schedule": definition.schedule,
+        "run_at": definition.run_at,
+        "payload": definition.payload,
+        "key": definition.key,
+        "name": definition.name,
+        "tags": definition.tags,
+        "max_attempts": retry.max_attempts,
+        "min_backoff": retry.min_backoff_seconds,
+        "max_backoff": retry.max_backoff_seconds,
+        "multiplier": retry.multiplier,
+        "max_lost": retry.max_lost,
+        "timeout": definition.timeout_seconds,
+        "overlap": definition.overlap,
+        "catchup": definition.catchup,
+        "catchup_window": definition.catchup_window_seconds,
+        "jitter": definition.jitter_seconds,
+        "on_exhausted": definition.on_exhausted,
+        "tzdata": definition.tzdata,
     }
 
 
@@ -242,7 +219,7 @@ def definition_parameters(definition: Definition) -> dict[str, Any]:
     }
 
 
-def as_stored(new: NewJob, *, payload: str) -> Job:
+def _as_stored(new: NewJob, *, payload: str) -> Job:
     """A row that was just inserted: every value is known, but for the form that jsonb gave the payload."""
     return Job(
         id=new.id,

@@ -9,18 +9,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Final
-from uuid import UUID
+from typing import Final
 
-import orjson
 import psycopg
 
 from ringcron.errors import StoreUnavailable
 from ringcron.models import Job
-from ringcron.slots import slot_of
-from ringcron.store.connection import Connection
-from ringcron.store.creating import NewJob, as_stored, read_job
-from ringcron_sql import query
+from ringcron.store.creating import NewJob
 
 FLUSHES: Final = 2
 """Statements under way at a time."""
@@ -81,54 +76,3 @@ def _settle(stored: asyncio.Future[Job], outcome: Job | Exception) -> None:
         stored.set_exception(outcome)
     else:
         stored.set_result(outcome)
-
-
-async def insert_many(connection: Connection, together: Sequence[NewJob], *, first_try: bool) -> list[Job]:
-    """Store new jobs without keys, in one statement."""
-    left = list(together)
-    jobs: dict[UUID, Job] = {}
-    if not first_try:
-        jobs = await _landed(connection, left)
-        left = [new for new in left if new.id not in jobs]
-    records = orjson.dumps([_record(new) for new in left]).decode()
-    cursor = await connection.execute(query("insert_jobs"), {"jobs": records}, prepare=True)
-    payloads: dict[UUID, str] = dict(await cursor.fetchall())
-    jobs |= {new.id: as_stored(new, payload=payloads[new.id]) for new in left if new.id in payloads}
-    # The first try was still in flight when this one began, and has landed meanwhile.
-    jobs |= await _landed(connection, [new for new in left if new.id not in payloads])
-    return [jobs[new.id] for new in together]
-
-
-async def _landed(connection: Connection, together: Sequence[NewJob]) -> dict[UUID, Job]:
-    found = [await read_job(connection, new.id) for new in together]
-    return {job.id: job for job in found if job is not None}
-
-
-def _record(new: NewJob) -> dict[str, Any]:
-    definition = new.definition
-    retry = definition.retry
-    return {
-        "id": new.id,
-        "next_run_at": new.next_run_at,
-        "slot": slot_of(new.id),
-        "handler": definition.handler,
-        "scheduled_for": new.scheduled_for,
-        "created_at": new.created_at,
-        "schedule": definition.schedule,
-        "run_at": definition.run_at,
-        "payload": definition.payload,
-        "name": definition.name,
-        "tags": definition.tags,
-        "max_attempts": retry.max_attempts,
-        "min_backoff": retry.min_backoff_seconds,
-        "max_backoff": retry.max_backoff_seconds,
-        "multiplier": retry.multiplier,
-        "max_lost": retry.max_lost,
-        "timeout": definition.timeout_seconds,
-        "overlap": definition.overlap,
-        "catchup": definition.catchup,
-        "catchup_window": definition.catchup_window_seconds,
-        "jitter": definition.jitter_seconds,
-        "on_exhausted": definition.on_exhausted,
-        "tzdata": definition.tzdata,
-    }

@@ -29,7 +29,8 @@ from ringcron.models import (
 )
 
 UNREADABLE: Final = "unreadable"
-_WITHOUT_NEXT_RUN: Final = frozenset({JobState.PAUSED, JobState.DONE, JobState.CANCELLED, JobState.DEAD})
+WITHOUT_NEXT_RUN: Final = frozenset({JobState.PAUSED, JobState.DONE, JobState.CANCELLED, JobState.DEAD})
+"""States in which a job has no next run, whatever its row says."""
 
 
 def job_from_row(row: Mapping[str, Any]) -> Job:
@@ -40,7 +41,7 @@ def job_from_row(row: Mapping[str, Any]) -> Job:
         slot=row["slot"],
         state=state,
         definition=_definition(row),
-        next_run_at=None if state in _WITHOUT_NEXT_RUN else row["next_run_at"],
+        next_run_at=None if state in WITHOUT_NEXT_RUN else row["next_run_at"],
         scheduled_for=row["scheduled_for"],
         cause=Cause(row["cause"]),
         attempt=row["attempt"],

@@ -1,23 +1,24 @@
--- New jobs that were asked for at the same time, and their tags: as many insert_job, in one commit. Leaves out those that an
--- earlier, unanswered try has stored. A payload of JSON null comes out of the record set as SQL null. Index: primary keys.
+-- New jobs and their tags: one, or some that were asked for at the same time. Leaves out those that an earlier, unanswered
+-- try has stored: their ids and their next_run_at are the same. A payload of JSON null comes out of the record set as SQL
+-- null. Index: primary keys.
 with new as materialized (
     select *
     from jsonb_to_recordset(%(jobs)s::text::jsonb) as n (
         id uuid, next_run_at timestamptz, slot smallint, handler text, scheduled_for timestamptz, created_at timestamptz,
-        schedule jsonb, run_at timestamptz, payload jsonb, name text, tags text[],
+        schedule jsonb, run_at timestamptz, payload jsonb, key text, name text, tags text[],
         max_attempts integer, min_backoff double precision, max_backoff double precision, multiplier double precision,
         max_lost integer, timeout double precision, overlap text, catchup text, catchup_window double precision,
         jitter double precision, on_exhausted text, tzdata text)),
 job as (
     insert into jobs (
         id, next_run_at, slot, state, handler, scheduled_for, decided_until,
-        schedule, run_at, payload, name, tags,
+        schedule, run_at, payload, key, name, tags,
         max_attempts, min_backoff_seconds, max_backoff_seconds, backoff_multiplier, max_lost,
         timeout_seconds, overlap, catchup, catchup_window_seconds, jitter_seconds, on_exhausted,
         tzdata, created_at, updated_at)
     select
         id, next_run_at, slot, 'due', handler, scheduled_for, created_at,
-        schedule, run_at, coalesce(payload, 'null'), name, tags,
+        schedule, run_at, coalesce(payload, 'null'), key, name, tags,
         max_attempts, min_backoff, max_backoff, multiplier, max_lost,
         timeout, overlap, catchup, catchup_window, jitter, on_exhausted,
         tzdata, created_at, created_at

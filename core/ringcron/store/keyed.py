@@ -1,0 +1,252 @@
+"""Whose a key is, and what that makes of the creates that name it.
+
+Invariant: at most one job that is neither cancelled nor gone holds a key. A transaction locks the rows of all its keys
+first, in one statement, in the order of the keys; then, in the order of their ids, the jobs that it may replace; only
+then it looks. So of many creates with one key each sees what the one before it did, and no two transactions wait for
+each other both ways.
+
+Creates of one transaction with the same key are decided in their order by `decide`, which is pure. Only what they come
+to is written: one new row or one replacement, however many they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import orjson
+import structlog
+from psycopg.rows import dict_row
+
+from ringcron.changes import skip_between
+from ringcron.errors import JobAlreadyClaimed, KeyExists, RingcronError, ScheduleError
+from ringcron.models import Job, JobState, Skip, SkipReason
+from ringcron.store.connection import Connection
+from ringcron.store.creating import (
+    Created,
+    Creation,
+    NewJob,
+    OnConflict,
+    Outcome,
+    Stored,
+    insert_many,
+    read_job,
+    record_of,
+    skip_parameters,
+)
+from ringcron.store.rows import WITHOUT_NEXT_RUN, document_of
+from ringcron_sql import query
+
+_log = structlog.get_logger(__name__)
+_PASSED: Mapping[JobState, SkipReason] = {JobState.PAUSED: SkipReason.PAUSED, JobState.DEAD: SkipReason.DEAD}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Holder:
+    """The job that holds a key, as its row says. `claimed`: a worker has it, by a lease that has not lapsed."""
+
+    id: UUID
+    state: JobState
+    next_run_at: datetime
+    schedule: Mapping[str, Any] | None
+    decided_until: datetime
+    updated_at: datetime
+    claimed: bool
+    lease_owner: str | None
+    lease_until: datetime | None
+    lease_generation: int
+
+
+class Decision(NamedTuple):
+    """What creates with one key come to: an outcome for each, and the job to be inserted or to become the holder's."""
+
+    outcomes: list[Outcome]
+    new: Creation | None
+    replacing: Creation | None
+
+
+class Settled(NamedTuple):
+    """What became of creates with keys, in their order, and the jobs that their caller is to insert."""
+
+    outcomes: list[Outcome]
+    new: list[Creation]
+
+
+def decide(creates: Sequence[Creation], holder: Holder | None) -> Decision:
+    """What creates with one key come to, one after the other. `holder` None: the key is free."""
+    outcomes: list[Outcome] = []
+    written: Creation | None = None
+    job_id, next_run_at = (None, None) if holder is None else (holder.id, _shown(holder))
+    for create in creates:
+        if job_id is None:
+            written, job_id, next_run_at = create, create.id, create.next_run_at
+            outcomes.append(Stored(Created.CREATED, job_id, next_run_at))
+        elif create.on_conflict is OnConflict.KEEP:
+            outcomes.append(Stored(Created.KEPT, job_id, next_run_at))
+        elif create.on_conflict is OnConflict.ERROR:
+            outcomes.append(KeyExists(create.key or "", job_id))
+        elif holder is not None and holder.claimed:
+            outcomes.append(_claimed(holder))
+        else:
+            written = create._replace(id=job_id)
+            next_run_at = written.next_run_at
+            outcomes.append(Stored(Created.REPLACED, job_id, next_run_at))
+    return Decision(outcomes, *((written, None) if holder is None else (None, written)))
+
+
+def _shown(holder: Holder) -> datetime | None:
+    return None if holder.state in WITHOUT_NEXT_RUN else holder.next_run_at
+
+
+def _claimed(holder: Holder) -> JobAlreadyClaimed:
+    return JobAlreadyClaimed(
+        holder.id,
+        lease_owner=holder.lease_owner or "",
+        lease_until=holder.lease_until,
+        lease_generation=holder.lease_generation,
+    )
+
+
+async def create(
+    connection: Connection, new: NewJob, on_conflict: OnConflict, *, first_try: bool
+) -> tuple[Created, Job]:
+    """Store the job, or do with its key what `on_conflict` says. Raises KeyExists and JobAlreadyClaimed."""
+    if new.definition.key is None:
+        (job,) = await insert_many(connection, [new], first_try=first_try)
+        return Created.CREATED, job
+    async with connection.transaction():
+        landed = set() if first_try else await find_landed(connection, [new.id])
+        one = Creation.of(new, on_conflict)
+        (outcome,), inserts = await settle_keys(connection, [one], landed=landed, first_try=first_try)
+        if isinstance(outcome, RingcronError):
+            raise outcome
+        jobs = await insert_many(connection, [new], first_try=first_try) if inserts else []
+        found = jobs[0] if jobs else await read_job(connection, outcome.job_id)
+    assert found is not None
+    return outcome.what, found
+
+
+async def settle_keys(
+    connection: Connection, creates: Sequence[Creation], *, landed: Collection[UUID], first_try: bool
+) -> Settled:
+    """Decide all these creates, which have keys, and do what is to be done to keys and to jobs that exist already.
+
+    `landed`: the ids of creates that an earlier, unanswered try has stored. Inside a transaction of the caller's.
+    """
+    groups: dict[str, list[Creation]] = {}
+    for one in creates:
+        groups.setdefault(one.key or "", []).append(one)
+    holders = await _hold(connection, {key: group for key, group in groups.items() if group[0].id not in landed})
+    outcomes: dict[str, Iterator[Outcome]] = {}
+    new: list[Creation] = []
+    replacing: list[tuple[Holder, Creation]] = []
+    for key, group in groups.items():
+        holder = holders.get(key)
+        again = holder is not None and not first_try and _was_replaced(holder, group)
+        decision = decide(group, replace(holder, claimed=False) if holder is not None and again else holder)
+        outcomes[key] = iter(decision.outcomes)
+        if decision.new is not None and group[0].id not in landed:
+            new.append(decision.new)
+        if holder is not None and decision.replacing is not None and not again:
+            replacing.append((holder, decision.replacing))
+    await _replace(connection, replacing)
+    return Settled([next(outcomes[one.key or ""]) for one in creates], new)
+
+
+def _was_replaced(holder: Holder, group: Sequence[Creation]) -> bool:
+    """Whether an earlier, unanswered try of these creates has replaced the holder's definition: by the instant."""
+    return any(one.on_conflict is OnConflict.REPLACE and one.created_at == holder.updated_at for one in group)
+
+
+async def _hold(connection: Connection, groups: Mapping[str, Sequence[Creation]]) -> dict[str, Holder]:
+    """Lock the keys; who holds those that are not free. The free ones then belong to the first of their creates."""
+    if not groups:
+        return {}
+    takers = {key: group[0].id for key, group in groups.items()}
+    parameters = {"keys": list(takers), "ids": list(takers.values())}
+    cursor = await connection.execute(query("hold_keys"), parameters, prepare=True)
+    held: dict[str, UUID] = {key: job_id for key, job_id in await cursor.fetchall() if job_id != takers[key]}
+    if not held:
+        return {}
+    to_replace = [held[key] for key in held if any(one.on_conflict is OnConflict.REPLACE for one in groups[key])]
+    found = await _look(connection, list(held.values()), to_replace)
+    live = {key: found[job_id] for key, job_id in held.items() if job_id in found}
+    left = [key for key in held if key not in live]
+    if left:
+        await connection.execute(query("point_keys"), {"keys": left, "ids": [takers[key] for key in left]})
+    return live
+
+
+async def _look(connection: Connection, ids: list[UUID], to_replace: list[UUID]) -> dict[UUID, Holder]:
+    """Those of these jobs that are neither cancelled nor gone. Those `to_replace` are locked, unless claimed."""
+    locked: set[UUID] = set()
+    while True:
+        if to_replace:
+            locked |= await _ids(connection, "lock_holders", to_replace)
+        async with connection.cursor(row_factory=dict_row) as cursor:
+            await cursor.execute(query("find_holders"), {"ids": ids}, prepare=True)
+            rows = {row["id"]: row for row in await cursor.fetchall() if row["state"] != JobState.CANCELLED}
+        # A run may have ended between the two statements.
+        to_replace = [
+            job_id
+            for job_id in to_replace
+            if job_id in rows and job_id not in locked and rows[job_id]["state"] != JobState.CLAIMED
+        ]
+        if not to_replace:
+            return {job_id: _holder(row, locked=job_id in locked) for job_id, row in rows.items()}
+
+
+def _holder(row: Mapping[str, Any], *, locked: bool) -> Holder:
+    state = JobState(row["state"])
+    return Holder(
+        id=row["id"],
+        state=state,
+        next_run_at=row["next_run_at"],
+        schedule=document_of(row["schedule"]),
+        decided_until=row["decided_until"],
+        updated_at=row["updated_at"],
+        claimed=state is JobState.CLAIMED and not locked,
+        lease_owner=row["lease_owner"],
+        lease_until=row["lease_until"],
+        lease_generation=row["lease_generation"],
+    )
+
+
+async def _replace(connection: Connection, replacing: Sequence[tuple[Holder, Creation]]) -> None:
+    if not replacing:
+        return
+    rows = [
+        record_of(one.new, holder.id)
+        | {"held_next_run_at": holder.next_run_at}
+        | skip_parameters(passed_ticks(holder, one.created_at))
+        for holder, one in replacing
+    ]
+    due = [holder.next_run_at for holder, _ in replacing]
+    await connection.execute(query("prefer_indexes"))
+    parameters = {"rows": orjson.dumps(rows).decode(), "first_at": min(due), "last_at": max(due)}
+    await connection.execute(query("replace_jobs"), parameters)
+
+
+def passed_ticks(holder: Holder, now: datetime) -> Skip | None:
+    """The ticks up to `now` that nothing has decided and that a new definition will not run."""
+    if holder.state is JobState.DONE:
+        return None
+    reason = _PASSED.get(holder.state, SkipReason.RESCHEDULED)
+    try:
+        return skip_between(holder.schedule, holder.decided_until, now, reason)
+    except ScheduleError as fault:
+        _log.warning("the old schedule cannot be read: no skip is written", job_id=str(holder.id), fault=str(fault))
+        return None
+
+
+async def find_landed(connection: Connection, ids: list[UUID]) -> set[UUID]:
+    """Those of these new jobs that an earlier, unanswered try has stored."""
+    return await _ids(connection, "find_landed_jobs", ids)
+
+
+async def _ids(connection: Connection, name: str, ids: list[UUID]) -> set[UUID]:
+    cursor = await connection.execute(query(name), {"ids": ids}, prepare=True)
+    return {row[0] for row in await cursor.fetchall()}

@@ -1,0 +1,191 @@
+"""Many creates whose keys are shared: in one batch, in racing batches, beside single creates."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+import psycopg
+import pytest
+from prometheus_client import REGISTRY
+
+from ringcron.clock import SystemClock
+from ringcron.errors import JobAlreadyClaimed, RingcronError
+from ringcron.models import Definition
+from ringcron.slots import new_job_id
+from ringcron.store.api import SESSION_OPTIONS, ApiStore
+from ringcron.store.batching import BatchRefused, create_each
+from ringcron.store.creating import Creation, OnConflict, Outcome, Stored
+from ringcron.store.keyed import create
+from ringcron.store.pool import Pool
+from tests.support.jobs import database_now
+
+pytestmark = pytest.mark.store
+
+_SET_STATE = {
+    "due": "update jobs set decided_until = decided_until - interval '150 seconds' where key = %s",
+    "done": "update jobs set state = 'done', attempt = 1, occurrences = 1 where key = %s",
+    "paused": "update jobs set state = 'paused', next_run_at = '9500-01-01T00:00:00Z', pause_reason = 'r' "
+    "where key = %s",
+    "claimed": "update jobs set state = 'claimed', lease_owner = 'w.1', lease_generation = 4, attempt = 1, "
+    "claimed_at = now() - interval '2 seconds', lease_until = now() + interval '1 hour' where key = %s",
+    "lapsed": "update jobs set state = 'claimed', lease_owner = 'w.1', lease_generation = 4, attempt = 1, "
+    "claimed_at = now() - interval '2 seconds', lease_until = now() - interval '1 second' where key = %s",
+    "cancelled": "update jobs set state = 'cancelled' where key = %s",
+    "gone": "delete from jobs where key = %s",
+}
+
+
+@pytest.fixture
+async def pool(database_url: str) -> AsyncIterator[Pool]:
+    pool = Pool(database_url, application_name="test", max_size=20, seconds=30, options=SESSION_OPTIONS)
+    yield pool
+    await pool.close()
+
+
+@pytest.fixture
+async def connection(database_url: str) -> AsyncIterator[psycopg.AsyncConnection[Any]]:
+    async with await psycopg.AsyncConnection.connect(database_url, autocommit=True) as connection:
+        yield connection
+
+
+def creation(now: datetime, key: str | None, on_conflict: OnConflict, n: int = 0) -> Creation:
+    """A recurring job; `n` tells it from others."""
+    schedule = {"every": "PT1M", "anchor": "2020-01-01T00:00:00Z"}
+    common = Definition(handler="log", payload=None, schedule=schedule, name=f"n{n}", tags=(f"t{n % 3}", "t"))
+    due = now + timedelta(days=1 + n)
+    return Creation(new_job_id(now), common, None, key, n, now, due, on_conflict)
+
+
+def deadlocks() -> float:
+    return REGISTRY.get_sample_value("ringcron_store_retries_total", {"sqlstate": "40P01"}) or 0.0
+
+
+def wire(outcome: Outcome) -> tuple[Any, ...]:
+    """An outcome, comparable between jobs with other ids."""
+    if isinstance(outcome, Stored):
+        return (outcome.what, outcome.next_run_at)
+    return (type(outcome),)
+
+
+async def state_of(connection: psycopg.AsyncConnection[Any], prefix: str) -> list[Any]:
+    """All that is stored of the jobs whose keys begin so, but for ids and what differs with the number of tries."""
+    cursor = await connection.execute(
+        "select substr(j.key, 2), j.state, j.next_run_at, j.scheduled_for, j.decided_until, j.payload, j.name, j.tags, "
+        "  j.attempt, j.occurrences, j.pause_reason, j.lease_owner, k.job_id = j.id, "
+        "  array(select t.tag from job_tags t where t.job_id = j.id order by t.tag), "
+        "  array(select (s.count, s.reason)::text from skips s where s.job_id = j.id), "
+        "  array(select (r.outcome, r.lease_generation)::text from runs r where r.job_id = j.id) "
+        "from jobs j left join job_keys k on k.key = j.key where j.key like %s "
+        "order by j.key, j.state, j.payload::text",
+        (prefix + "%",),
+    )
+    return await cursor.fetchall()
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_a_batch_does_what_its_creates_would_do_one_after_the_other(
+    connection: psycopg.AsyncConnection[Any], seed: int
+) -> None:
+    rng = random.Random(seed)
+    before = await database_now(connection) - timedelta(minutes=5)
+    keys = [f"{state}{n}" for state in (*_SET_STATE, "free") for n in range(4)]
+    for prefix in "ab":
+        held = [creation(before, prefix + key, OnConflict.ERROR) for key in keys if not key.startswith("free")]
+        await create_each(connection, held, first_try=True)
+        for one in held:
+            assert one.key is not None
+            await connection.execute(_SET_STATE[one.key[1:-1]].encode(), (one.key,))
+    now = await database_now(connection)
+    wanted = [(rng.choice(keys), rng.choice(list(OnConflict)), n) for n in range(120)]
+    lines = {
+        prefix: [creation(now - timedelta(microseconds=n), prefix + key, what, n) for key, what, n in wanted]
+        for prefix in "ab"
+    }
+    together = await create_each(connection, lines["a"], first_try=True)
+    singly: list[Outcome] = []
+    for line in lines["b"]:
+        try:
+            what, job = await create(connection, line.new, line.on_conflict, first_try=True)
+            singly.append(Stored(what, job.id, job.next_run_at))
+        except RingcronError as error:
+            singly.append(error)
+    assert [wire(outcome) for outcome in together] == [wire(outcome) for outcome in singly]
+    assert await state_of(connection, "a") == await state_of(connection, "b")
+
+
+class Counting(psycopg.AsyncConnection[Any]):
+    """A connection that counts the statements sent by `execute`."""
+
+    statements = 0
+
+    async def execute(self, *arguments: Any, **keywords: Any) -> Any:
+        self.statements += 1
+        return await super().execute(*arguments, **keywords)
+
+
+@pytest.mark.parametrize("on_conflict", OnConflict)
+@pytest.mark.parametrize("distinct", [True, False])
+async def test_the_number_of_statements_does_not_grow_with_that_of_the_lines(
+    database_url: str, on_conflict: OnConflict, distinct: bool
+) -> None:
+    async with await Counting.connect(database_url, autocommit=True) as connection:
+        now = await database_now(connection)
+        keys = [f"k{n if distinct else 0}" for n in range(300)]
+        await create_each(connection, [creation(now, key, on_conflict) for key in keys[:2]], first_try=True)
+        lines = [creation(now, key, on_conflict, n) for n, key in enumerate(keys)]
+        connection.statements = 0
+        outcomes = await create_each(connection, lines, first_try=True)
+        assert len(outcomes) == 300
+        assert connection.statements < 10
+
+
+async def test_racing_batches_and_single_creates_never_deadlock(
+    pool: Pool, connection: psycopg.AsyncConnection[Any]
+) -> None:
+    now = await database_now(connection)
+    store = ApiStore(pool, clock=SystemClock())
+    before = deadlocks()
+    keys = [f"k{n:03}" for n in range(60)]
+    await create_each(connection, [creation(now, key, OnConflict.ERROR) for key in keys[::2]], first_try=True)
+
+    async def batch(turn: int) -> Sequence[Outcome]:
+        rng = random.Random(turn)
+        shuffled = rng.sample(keys, len(keys)) * 2
+        lines = [
+            creation(now + timedelta(microseconds=turn), key, rng.choice(list(OnConflict)), n)
+            for n, key in enumerate(shuffled)
+        ]
+        try:
+            return await store.insert_jobs(lines, whole=turn % 4 == 0)
+        except BatchRefused:
+            return []
+
+    async def single(turn: int) -> Outcome:
+        one = creation(now, random.Random(turn).choice(keys), OnConflict.REPLACE, turn)
+        what, job = await store.insert_job(one.new, one.on_conflict)
+        return Stored(what, job.id, job.next_run_at)
+
+    await asyncio.gather(*(batch(turn) for turn in range(12)), *(single(turn) for turn in range(30)))
+    assert deadlocks() == before
+    cursor = await connection.execute(
+        "select count(*), count(distinct j.key), count(distinct k.key) from jobs j join job_keys k on k.job_id = j.id"
+    )
+    assert await cursor.fetchone() == (60, 60, 60)
+
+
+async def test_a_job_that_a_worker_holds_is_not_locked(
+    database_url: str, connection: psycopg.AsyncConnection[Any]
+) -> None:
+    now = await database_now(connection)
+    await create_each(connection, [creation(now, "k", OnConflict.ERROR)], first_try=True)
+    await connection.execute(_SET_STATE["claimed"].encode(), ("k",))
+    async with await psycopg.AsyncConnection.connect(database_url) as batch:
+        await batch.execute("select 1")  # begins the transaction that is left open
+        (outcome,) = await create_each(batch, [creation(now, "k", OnConflict.REPLACE)], first_try=True)
+        assert isinstance(outcome, JobAlreadyClaimed)
+        await connection.execute("set lock_timeout = '10s'")
+        await connection.execute("update jobs set lease_until = now() + interval '1 hour'")

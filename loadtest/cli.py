@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import typer
 
+from loadtest.compare.command import compare
 from loadtest.drain import drain
 from loadtest.spike import spike
 
@@ -18,3 +19,4 @@ app = typer.Typer(
 )
 app.command(help="Many jobs due in the same second: when does the last one start?")(spike)
 app.command(help="A backlog of due jobs: how many are run per second?")(drain)
+app.command(help="The same work by ringcron, by other schedulers and by bare SQL: ratios with ranges.")(compare)

@@ -1,0 +1,29 @@
+"""The limit as a contestant: `loadtest.limit` on ringcron's own schema."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Final
+
+from loadtest.compare.contestants import Kind, Site
+from loadtest.compare.ours import build_schema
+from loadtest.compare.programs import ProgramCrew
+
+
+class Limit:
+    """Bare SQL. One definition for every row: see `loadtest.limit`."""
+
+    name: Final = "limit"
+    kind: Final[Kind] = "limit"
+    queries: Final = "ringcron"
+
+    def install(self) -> Mapping[str, str]:
+        return {}
+
+    def build(self, database_url: str) -> None:
+        build_schema(database_url)
+
+    def start(self, site: Site, *, workers: int, tasks: bool) -> ProgramCrew:
+        program = [sys.executable, "-P", "-m", "loadtest.limit"]
+        return ProgramCrew(program, site, workers=workers, work="tasks" if tasks else "batches")

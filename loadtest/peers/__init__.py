@@ -1,0 +1,1 @@
+"""The programs that run other schedulers for `loadtest compare`: see README.md. Nothing of ringcron is imported."""

@@ -1,0 +1,2 @@
+-- Fresh statistics once a run's own jobs are in: without them some contestants plan for an empty table.
+analyze

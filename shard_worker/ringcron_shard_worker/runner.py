@@ -154,18 +154,16 @@ class Runner:
         except BaseException as error:
             # A fault of ours, or of a machine out of processes or files: not the job's, so it spends no attempt.
             _log.exception("execution failed", job=str(claim.id), run=claim.run_id)
-            self.troubled_until = self._clock.elapsed() + TROUBLE_SECONDS
             result = RunResult(
                 outcome=RunOutcome.INTERRUPTED,
                 error=f"ringcron could not run it: {type(error).__name__}: {error}",
-                result=None,
-                retry_after_seconds=None,
-                dead=False,
+                trouble_seconds=TROUBLE_SECONDS,
             )
         finally:
             if stop_at_tick is not None:
                 stop_at_tick.cancel()
         finished_at = self._clock.elapsed()
+        self.troubled_until = max(self.troubled_until, finished_at + result.trouble_seconds)
         self._leases.ended(claim)
         metrics.RUN_DURATION[claim.handler].observe(finished_at - started_at)
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import resource
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -269,7 +270,7 @@ async def test_modules_that_a_handler_process_cannot_import(tmp_path: Path, monk
     result = await execution.run(make_request("echo-sync"), trusted())
     await execution.close()
 
-    assert result.outcome is RunOutcome.FAILED
+    assert result.outcome is RunOutcome.INTERRUPTED
     assert "not in this mood" in str(result.error)
 
 
@@ -281,3 +282,30 @@ async def test_stopping_a_run_whose_process_is_still_starting(execution: Executi
 
     assert (await run).outcome is RunOutcome.INTERRUPTED
     assert await echo_pid(execution)
+
+
+@pytest.mark.parametrize("fault", ["out of files", "it ends before it is ready"])
+async def test_where_no_process_can_be_started_the_run_is_handed_back(
+    execution: Execution, monkeypatch: pytest.MonkeyPatch, fault: str
+) -> None:
+    """A machine out of files or memory is no fault of the job: nothing is spent; the worker claims less for a while."""
+    await until(lambda: not execution._pool._starting, what="the first process is ready")
+    await execution.run(make_request("die", 3), trusted())  # in that one
+    if fault == "out of files":
+        limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) // 2, limits[1]))
+        try:
+            result = await execution.run(make_request("echo-sync"), trusted())
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    else:
+        with monkeypatch.context() as broken:
+            broken.setenv("PYTHONHOME", "/nowhere")
+            result = await execution.run(make_request("echo-sync"), trusted())
+    assert result.outcome is RunOutcome.INTERRUPTED
+    assert result.error is not None
+    assert result.error.startswith("not started: ")
+    assert 0 < result.trouble_seconds <= 1
+
+    assert await echo_pid(execution)
+    assert not (await execution.run(make_request("echo-sync"), trusted())).trouble_seconds

@@ -26,9 +26,11 @@ from ringcron.models import RunOutcome
 from ringcron_shard_worker.builtin import BuiltinSettings
 from ringcron_shard_worker.execution.going import EXIT_STATUS, Going, GoingInLoop, GoingInProcess, leave
 from ringcron_shard_worker.execution.guard_link import GuardLink
+from ringcron_shard_worker.execution.handler_process import HandlerProcessUnready
 from ringcron_shard_worker.execution.pool import IDLE_SECONDS, HandlerPool
 from ringcron_shard_worker.execution.request import RunControl, RunRequest, RunResult, StopReason
 from ringcron_shard_worker.execution.supervision import Supervision
+from ringcron_shard_worker.execution.trouble import GIVE_UP_SECONDS, Trouble
 from ringcron_shard_worker.execution.worker_deadline import WorkerDeadline
 from ringcron_shard_worker.handler_process import prctl
 from ringcron_shard_worker.handler_process.outcome import Ended
@@ -69,6 +71,7 @@ class Execution:
         }
         self._guard = GuardLink(clock, self._stop_everything)
         self._deadline = WorkerDeadline(clock, self._guard.worker_deadline)
+        self._trouble = Trouble()
         self._pool = HandlerPool(hello, self._guard, clock, idle_seconds=idle_seconds)
 
     @property
@@ -111,11 +114,16 @@ class Execution:
             going = GoingInLoop(handler, request, self._deadline, self._clock)
         self._controls.add(control)
         try:
-            return await self._supervise(going, supervision, request, control)
+            result = await self._supervise(going, supervision, request, control)
+        except HandlerProcessUnready as error:
+            return self._unready(error, request, control)
         finally:
             self._controls.discard(control)
             if not going.done.done():  # this very call was cancelled
                 self._abandon(going)
+        if own_process and going.began_at is not None:
+            self._trouble.over()
+        return result
 
     async def _supervise(
         self, going: Going, supervision: Supervision, request: RunRequest, control: RunControl
@@ -160,6 +168,21 @@ class Execution:
         return RunResult(
             outcome=RunOutcome.CANCELLED if cancelled else RunOutcome.INTERRUPTED, error=f"not started: {why.value}"
         )
+
+    def _unready(self, error: HandlerProcessUnready, request: RunRequest, control: RunControl) -> RunResult:
+        if control.stop_reason is not None:
+            return self._not_started(control)
+        pause = self._trouble.met(self._clock.elapsed())
+        if pause is None:
+            _log.error(
+                "a run fails: for too long no handler process could be started", run=request.run_id, error=str(error)
+            )
+            how_long = f"no handler process could be started here for {GIVE_UP_SECONDS:g} s"
+            return RunResult(outcome=RunOutcome.FAILED, error=f"{how_long}: {error}")
+        _log.warning(
+            "a run is handed back: no handler process is ready", run=request.run_id, error=str(error), pause=pause
+        )
+        return RunResult(outcome=RunOutcome.INTERRUPTED, error=f"not started: {error}", trouble_seconds=pause)
 
     def _warn(self, request: RunRequest, supervision: Supervision, going: Going, now: float) -> None:
         _log.warning(

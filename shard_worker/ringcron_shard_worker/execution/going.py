@@ -39,7 +39,7 @@ class Going(Protocol):
         ...
 
     def ended(self) -> Ended:
-        """How it ended, once it is done."""
+        """How it ended, once it is done. HandlerProcessUnready where it could not even begin."""
         ...
 
     def where(self) -> str | None:
@@ -128,12 +128,10 @@ class GoingInProcess:
                 process = await self._pool.take()
             except asyncio.CancelledError:
                 return Ended(stopped=True)
-            except HandlerProcessUnready as error:
-                return Ended(error=str(error))
             ended = await self._run_in(process, message)
             if ended is not None:
                 return ended
-        return Ended(error=f"{PROCESSES_TRIED} handler processes ended before the run had begun")
+        raise HandlerProcessUnready(f"{PROCESSES_TRIED} handler processes ended before the run had begun")
 
     async def _run_in(self, process: HandlerProcess, message: Message) -> Ended | None:
         """None where the process went away before the run had begun: an idle one may just have been killed."""

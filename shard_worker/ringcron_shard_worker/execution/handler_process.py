@@ -47,7 +47,10 @@ class HandlerProcess:
     @classmethod
     async def start(cls, hello: Message, guard: GuardLink) -> HandlerProcess:
         """Start one and wait until it has imported its handlers. HandlerProcessUnready where that fails."""
-        ours, theirs = socket.socketpair()
+        try:
+            ours, theirs = socket.socketpair()
+        except OSError as error:
+            raise HandlerProcessUnready(f"a handler process cannot be started: {error}") from error
         with theirs:
             streams = await asyncio.open_connection(sock=ours)
             try:

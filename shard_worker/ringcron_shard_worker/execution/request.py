@@ -73,7 +73,8 @@ class RunControl:
 class RunResult:
     """How a run ended. `result` is JSON text of at most RESULT_LIMIT bytes, `error` at most ERROR_LIMIT characters.
 
-    `retry_after_seconds` and `dead` are what a failed handler asked for.
+    `retry_after_seconds` and `dead` are what a failed handler asked for. `trouble_seconds`: nothing should be claimed
+    here for so long, since the run could not even be begun.
     """
 
     outcome: RunOutcome
@@ -81,3 +82,4 @@ class RunResult:
     result: bytes | None = None
     retry_after_seconds: float | None = None
     dead: bool = False
+    trouble_seconds: float = 0.0

@@ -7,6 +7,12 @@ import typer
 
 from loadtest.compare.command import compare
 from loadtest.drain import drain
+from loadtest.enqueue import enqueue
+from loadtest.idle import idle
+from loadtest.polling import polling
+from loadtest.precision import precision
+from loadtest.recover import recover
+from loadtest.recurring import recurring
 from loadtest.spike import spike
 
 app = typer.Typer(
@@ -19,4 +25,12 @@ app = typer.Typer(
 )
 app.command(help="Many jobs due in the same second: when does the last one start?")(spike)
 app.command(help="A backlog of due jobs: how many are run per second?")(drain)
+app.command(help="How many jobs a second can be created, in batches and one by one, with and without the bell?")(
+    enqueue
+)
+app.command(help="What a fleet costs that has nothing to do: statements, CPU, memory.")(idle)
+app.command(help="How long after its instant does a lone job start, and one that is created due at once?")(precision)
+app.command(help="One of two workers is killed: how long until its jobs run again?")(recover)
+app.command(help="Many jobs that recur every minute: does every tick start on time?")(recurring)
+app.command(help="Claims a second with disjoint slices and without.")(polling)
 app.command(help="The same work by ringcron, by other schedulers and by bare SQL: ratios with ranges.")(compare)

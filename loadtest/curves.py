@@ -38,7 +38,7 @@ def rate_chart(trial: Trial, *, ideal_rate: float | None = None) -> LineChart:
     own = {job.id for job in trial.jobs}
     runs = [run for run in trial.runs if run.job_id in own]
     until = max([run.finished_at for run in runs] + [trial.origin + 0.05])
-    width = bin_width(until - trial.origin)
+    width = max(bin_width(until - trial.origin), trial.plan.job_seconds)  # rounds of jobs would else look like noise
     instants = {
         "due": [job.due_at.timestamp() for job in trial.jobs],
         "claimed": [run.claimed_at for run in runs],
@@ -72,3 +72,9 @@ def trial_charts(trials: Sequence[Trial], *, ideal: Series | None, ideal_rate: f
     if lag is not None:
         charts.append(lag)
     return charts
+
+
+def shares(name: str, values: Sequence[float]) -> Series:
+    """How many percent of `values` were no greater than what."""
+    points = cumulative(values, 0.0)[1:]
+    return Series(name=name, points=[(value, 100 * count / len(values)) for value, count in points])

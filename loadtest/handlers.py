@@ -1,6 +1,7 @@
 """The handler that load-test jobs name: it writes its start down and, where the payload says so, waits.
 
-A worker imports this module, so it imports next to nothing. Payload: `{}` or `{"seconds": 5}`.
+A worker imports this module, so it imports next to nothing. Payload: `{}`, `{"seconds": 5}`, or
+`{"seconds": 30, "again": 0}` for a job that takes another time when it runs again.
 """
 
 from __future__ import annotations
@@ -25,4 +26,5 @@ async def note_start(ctx: RunContext, payload: Any) -> None:
     """Write down that this run started, then take as long as the payload says."""
     _log.write(ctx)
     if payload:
-        await asyncio.sleep(payload["seconds"] * _slowness)
+        seconds = payload["seconds"] if ctx.attempt == 1 else payload.get("again", payload["seconds"])
+        await asyncio.sleep(seconds * _slowness)

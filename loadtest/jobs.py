@@ -6,9 +6,10 @@ for one slot are they not.) They come by COPY, so that making them takes no part
 
 from __future__ import annotations
 
+import json
 import random
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from hashlib import blake2b
 from typing import Final, NamedTuple
@@ -42,11 +43,11 @@ def due_jobs(dues: Sequence[datetime], *, created_at: datetime, slot: int | None
 
 
 def insert_jobs(
-    database: Database, jobs: Sequence[DueJob], *, handler: str, created_at: datetime, job_seconds: float
+    database: Database, jobs: Sequence[DueJob], *, handler: str, created_at: datetime, payload: Mapping[str, float]
 ) -> None:
-    """Store them in one COPY; each takes `job_seconds` to run."""
-    payload = f'{{"seconds": {job_seconds:g}}}' if job_seconds else "{}"
-    lines = (_line(str(job.id), job.slot, job.due_at.isoformat(), handler, created_at, payload) for job in jobs)
+    """Store them in one COPY. `payload` says how long each takes to run (see `loadtest.handlers`)."""
+    text = json.dumps(payload)
+    lines = (_line(str(job.id), job.slot, job.due_at.isoformat(), handler, created_at, text) for job in jobs)
     database.copy("copy_one_offs", ["".join(lines)])
 
 

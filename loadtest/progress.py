@@ -23,6 +23,7 @@ class Progress:
         self._began = self._clock.elapsed()
         self._said = float("-inf")
         self._open = False
+        self._ended: str | None = None
 
     def say(self, sentence: str) -> None:
         """A step has begun."""
@@ -39,9 +40,11 @@ class Progress:
             if done >= total:
                 self._end_line()
             return
-        if done >= total or self._clock.elapsed() - self._said > SECONDS_BETWEEN_LINES:
+        ended = done >= total and self._ended != what
+        if ended or (done < total and self._clock.elapsed() - self._said > SECONDS_BETWEEN_LINES):
             self._console.print(text)
             self._said = self._clock.elapsed()
+        self._ended = what if done >= total else None
 
     def _elapsed(self) -> str:
         seconds = self._clock.elapsed() - self._began

@@ -167,14 +167,23 @@ def report_spike(outcome: Outcome, trials: Sequence[Trial], ideal: Ideal) -> Non
 
 
 def report_usage(outcome: Outcome, trials: Sequence[Trial]) -> None:
-    """CPU of a trial, where it could be read."""
-    for name, values in (
-        ("CPU of PostgreSQL", [trial.postgres_cpu_seconds for trial in trials]),
-        ("CPU of the workers", [trial.workers_cpu_seconds for trial in trials]),
-    ):
+    """CPU of trials, where it could be read."""
+    report_cpu(
+        outcome,
+        [trial.postgres_cpu_seconds for trial in trials],
+        [trial.workers_cpu_seconds for trial in trials],
+        "from storing the jobs to the last one complete",
+    )
+
+
+def report_cpu(
+    outcome: Outcome, postgres: Sequence[float | None], workers: Sequence[float | None], meaning: str
+) -> None:
+    """CPU seconds, where they could be read."""
+    for name, values in (("CPU of PostgreSQL", postgres), ("CPU of the workers", workers)):
         read = [value for value in values if value is not None]
         if read:
-            outcome.figure(name, read, "s", meaning="from storing the jobs to the last one complete")
+            outcome.figure(name, read, "s", meaning=meaning)
 
 
 def judge(outcome: Outcome, trials: Sequence[Trial]) -> None:

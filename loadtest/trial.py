@@ -15,6 +15,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from loadtest.checking import Verdict, check, occurrence
+from loadtest.cluster.given import BUILTIN
 from loadtest.cluster.target import Cluster
 from loadtest.distributions import Distribution
 from loadtest.jobs import DueJob, due_jobs, insert_jobs
@@ -108,10 +109,11 @@ def run_trial(
     lead = plan.lead_seconds or LEAD_SECONDS + len(plan.offsets) / LEAD_JOBS_A_SECOND
     origin = now + timedelta(seconds=lead)
     jobs = due_jobs([origin + timedelta(seconds=seconds) for seconds in plan.offsets], created_at=now, slot=plan.slot)
-    insert_jobs(database, jobs, handler=cluster.handler, created_at=now, job_seconds=plan.job_seconds)
+    payload = {"seconds": plan.job_seconds} if plan.job_seconds or cluster.handler == BUILTIN else {}
+    insert_jobs(database, jobs, handler=cluster.handler, created_at=now, payload=payload)
     stored()
     owners = read_owners(database, cluster.handler)
-    usage = _usage(cluster)
+    usage = usage_of(cluster)
     watch = _Watch(cluster, plan, progress, origin=origin, offset=offset)
     if plan.expected_seconds > SHORT_SECONDS:
         with ShardSampler(cluster.api_url, cluster.api_key) as sampler:
@@ -119,7 +121,7 @@ def run_trial(
         samples = sampler.samples
     else:
         complete_at, samples = watch.until_complete(look), []
-    used = [None if a is None or b is None else b - a for a, b in zip(usage, _usage(cluster), strict=True)]
+    used = [None if a is None or b is None else b - a for a, b in zip(usage, usage_of(cluster), strict=True)]
     t = origin.timestamp()
     runs = read_runs(database, since=now.timestamp())  # from before T: an early claim must be seen
     # Read again: over a long trial the two clocks may have drifted apart.
@@ -192,7 +194,7 @@ class _Watch:
         return found
 
 
-def _usage(cluster: Cluster) -> tuple[float | None, float | None]:
+def usage_of(cluster: Cluster) -> tuple[float | None, float | None]:
     """CPU seconds of PostgreSQL and of the workers so far."""
     if cluster.postgres_pid is None:
         return None, None

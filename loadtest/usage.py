@@ -53,18 +53,34 @@ def cpu_seconds(pids: Iterable[int]) -> float | None:
 
 
 def memory_of(pid: int) -> Memory | None:
-    """Memory of a process and its descendants."""
-    pss = rss = processes = 0
+    """Memory of a process and its descendants; None where nothing can be read."""
+    parts = memory_of_tree(pid)
+    if not parts:
+        return None
+    return Memory(processes=len(parts), pss=sum(part.pss for _, part in parts), rss=sum(part.rss for _, part in parts))
+
+
+def memory_of_tree(pid: int) -> list[tuple[str, Memory]]:
+    """Memory of a process and of each of its descendants, each with the name of what it runs."""
+    found = []
     for one in trees_of([pid]):
         try:
             text = (_PROC / str(one) / "smaps_rollup").read_text(encoding="ascii")
+            command = (_PROC / str(one) / "cmdline").read_bytes().split(b"\0")
         except OSError:
             continue  # ended meanwhile, or not ours to read
         values = {line.split(":")[0]: line.split()[1] for line in text.splitlines()[1:]}
-        pss += int(values["Pss"]) * 1024
-        rss += int(values["Rss"]) * 1024
-        processes += 1
-    return Memory(processes=processes, pss=pss, rss=rss) if processes else None
+        memory = Memory(processes=1, pss=int(values["Pss"]) * 1024, rss=int(values["Rss"]) * 1024)
+        found.append((_program(command), memory))
+    return found
+
+
+def _program(command: list[bytes]) -> str:
+    """What stands behind `-m`, or else the program's own name."""
+    words = [word.decode(errors="replace") for word in command if word]
+    if "-m" in words[:-1]:
+        return " ".join(words[words.index("-m") + 1 :][:2])
+    return words[0].rpartition("/")[2] if words else "?"
 
 
 def _stat(pid: int) -> list[str] | None:

@@ -137,6 +137,7 @@ class OwnCluster:
         self._postgres.start()
         if self._zookeeper is not None:
             self._zookeeper.start()
+        self._progress.say("migrating, starting coordinator and API")
         asyncio.run(migrate(self.database_url))
         self._database = Database(self.database_url)
         self._database.run("create_statement_statistics")
@@ -176,6 +177,7 @@ class OwnCluster:
         WorkerSettings. Raises ClusterError where a worker ends.
         """
         assert self._launcher is not None
+        self._progress.say(f"starting {count} workers")
         started: list[Program] = []
         while len(started) < count:
             began = self._clock.elapsed()
@@ -210,6 +212,7 @@ class OwnCluster:
 
     def until_assigned(self) -> float:
         """Wait until the running workers, and they alone, share the whole ring at one epoch; how long that took."""
+        self._progress.say("waiting until they share the ring")
         began = self._clock.elapsed()
         seconds = SERVING_SECONDS + SERVING_SECONDS_A_WORKER * len(self.workers)
         self._until(self._assigned, "the workers own the whole ring", seconds=seconds)

@@ -17,6 +17,7 @@ from loadtest.compare.arena import Arena
 from loadtest.compare.bare import Limit
 from loadtest.compare.contestants import Contestant
 from loadtest.compare.installing import default_folder
+from loadtest.compare.measuring import measure
 from loadtest.compare.ours import Ringcron
 from loadtest.compare.peers import all_peers
 from loadtest.compare.session import Session
@@ -71,7 +72,12 @@ def compare(
         progress.say("starting PostgreSQL")
         arena = stack.enter_context(Arena(folder, progress))
         contestants: list[Contestant] = [Ringcron(arena.zookeeper), Limit(), *chosen]
-        session = Session(arena, contestants, progress)
+        session = Session(
+            contestants,
+            progress,
+            prepare=arena.prepare,
+            run_once=lambda row, contestant, amount: measure(row, contestant, arena, ballast=amount),
+        )
         session.install()
         for row in works:
             session.run(row, rounds=runs, ballast=ballast)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import psycopg
 
-from loadtest.compare.arena import Arena
 from loadtest.compare.contestants import Absent, Broken, Contestant
-from loadtest.compare.measuring import Measured, measure
+from loadtest.compare.measuring import Measured
 from loadtest.compare.works import Work
 from loadtest.progress import Progress
 from ringcron.local.errors import LocalServerError
@@ -28,10 +27,20 @@ class Results:
 class Session:
     """Runs works, interleaved."""
 
-    def __init__(self, arena: Arena, contestants: Sequence[Contestant], progress: Progress) -> None:
-        self._arena = arena
+    def __init__(
+        self,
+        contestants: Sequence[Contestant],
+        progress: Progress,
+        *,
+        prepare: Callable[[Contestant, int], object],
+        run_once: Callable[[Work, Contestant, int], Measured],
+    ) -> None:
+        """`prepare` makes a contestant's template with so many far-future jobs, `run_once` does a work once on a copy
+        of it; both raise Broken."""
         self._contestants = contestants
         self._progress = progress
+        self._prepare = prepare
+        self._run_work = run_once
         self.results = Results()
 
     def install(self) -> None:
@@ -50,7 +59,7 @@ class Session:
         present = [contestant for contestant in self._contestants if self._takes_part(work, contestant)]
         for contestant in present:
             try:
-                self._arena.prepare(contestant, amount)
+                self._prepare(contestant, amount)
             except (Broken, psycopg.Error) as error:
                 self.results.absent[contestant.name] = f"its schema cannot be made: {error}"
         for number in range(1, rounds + 1):
@@ -64,7 +73,7 @@ class Session:
 
     def _run_once(self, work: Work, contestant: Contestant, number: int, ballast: int) -> None:
         try:
-            measured, broken = measure(work, contestant, self._arena, ballast=ballast), None
+            measured, broken = self._run_work(work, contestant, ballast), None
         except (Broken, LocalServerError, psycopg.Error) as error:
             measured, broken = Measured(figures={}), str(error) or type(error).__name__
         document = run_document(work, contestant.name, number, ballast, measured, broken)

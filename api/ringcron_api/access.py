@@ -3,14 +3,18 @@
     no key shown    let in where no live key exists and the API may do without (see ApiSettings.may_be_open); else 401
     key shown       401 unless it is live; 429 beyond its rate; 403 without the scope that the call needs
 
-Invariant: a call reaches its handler only through here, unless its operation says `open`. Nothing that a caller showed
-is repeated in an answer or in the log.
+    page            the same by the session's cookie: no live one is 401, which the dashboard shows as a way to log in
+
+Invariant: a call reaches its handler only through here, unless its operation says `open`. A cookie opens pages alone,
+and a form of a page counts only with the session's token. Nothing that a caller showed is repeated in an answer or in
+the log.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime
 from typing import Final
 
 from aiohttp import hdrs, web
@@ -18,6 +22,8 @@ from aiohttp import hdrs, web
 from ringcron.api_keys import ApiKey, KeyText, Scope
 from ringcron.errors import StoreUnavailable
 from ringcron_api.callers import Caller, let_in
+from ringcron_api.dashboard import session as session_module
+from ringcron_api.dashboard.session import Session
 from ringcron_api.key_ring import KeyRing
 from ringcron_api.operations import Operation
 from ringcron_api.problems import Problem
@@ -28,9 +34,17 @@ _CHALLENGE: Final = 'Bearer realm="ringcron"'
 class Access:
     """The rules of one API process."""
 
-    def __init__(self, ring: KeyRing, operations: Mapping[web.AbstractRoute, Operation], *, may_be_open: bool) -> None:
-        """`may_be_open`: calls without a key are let in as long as no live key exists."""
+    def __init__(
+        self,
+        ring: KeyRing,
+        operations: Mapping[web.AbstractRoute, Operation],
+        *,
+        may_be_open: bool,
+        now: Callable[[], Awaitable[datetime]],
+    ) -> None:
+        """`may_be_open`: calls without a key are let in as long as no live key exists. `now`: the database's clock."""
         self._ring = ring
+        self._now = now
         self._operations = operations
         self._may_be_open = may_be_open
 
@@ -39,8 +53,10 @@ class Access:
         operation = self._operations.get(request.match_info.route)
         if operation is None or operation.open:  # None: there is nothing at this path, which anybody may be told
             return
-        shown = request.headers.getall(hdrs.AUTHORIZATION, [])
-        key = await self._key(operation, shown)
+        if operation.page:
+            key = await self._page_key(request, operation)
+        else:
+            key = await self._key(operation, request.headers.getall(hdrs.AUTHORIZATION, []))
         if key is None:
             return
         let_in(request, Caller(key_id=key.id, name=key.name))
@@ -50,6 +66,39 @@ class Access:
             raise _too_many(key, wait_seconds)
         if not key.scope.includes(operation.needed_scope):
             raise _forbidden(key, operation.needed_scope)
+
+    async def session(self, request: web.Request) -> Session:
+        """Who looks at the dashboard. Raises Problem, and StoreUnavailable where the keys cannot be read."""
+        if self._may_be_open and not await self._ring.any_live():
+            session_module.demand_local_host(request)
+            return session_module.open_session(request.cookies.get(session_module.OPEN_COOKIE))
+        cookie = request.cookies.get(session_module.COOKIE, "")
+        key_id = session_module.key_id_in(cookie)
+        key = None if key_id is None else await self._ring.find(key_id)
+        session = None if key is None else session_module.resume(cookie, key, await self._now())
+        if session is None:
+            raise Problem("unauthorized", "log in with an API key; `ringcron key add` makes one")
+        return session
+
+    async def log_in(self, request: web.Request, shown: str) -> Session:
+        """A new session for the key that was shown. Raises Problem."""
+        session_module.demand_own_origin(request)
+        text = KeyText.parse(shown.strip())
+        key = None if text is None else await self._ring.find(text.id)
+        if text is None or key is None or not key.is_opened_by(text):
+            raise Problem("unauthorized", "this is no key that is live here; a key looks like rc_…")
+        wait_seconds = self._ring.wait_seconds(key)
+        if wait_seconds > 0:
+            raise _too_many(key, wait_seconds)
+        self._ring.touch(key)
+        return session_module.begin(key, await self._now())
+
+    async def _page_key(self, request: web.Request, operation: Operation) -> ApiKey | None:
+        session = await self.session(request)
+        request[session_module.SESSION] = session
+        if operation.method != "GET":
+            await session_module.demand_own_form(request, session)
+        return session.key
 
     async def _key(self, operation: Operation, shown: list[str]) -> ApiKey | None:
         """The live key that was shown; None where none is needed. Raises Problem."""

@@ -20,10 +20,11 @@ from ringcron_api.access import Access
 from ringcron_api.bell import RINGER, ring_all
 from ringcron_api.idempotency import AnswerOnce
 from ringcron_api.key_ring import KeyRing
-from ringcron_api.keys import ACCESS, CLOCK, DOCUMENT, PAGE, SHARDS, STORE
+from ringcron_api.keys import ACCESS, CLOCK, DOCUMENT, PAGE, POOL, SHARDS, STORE
 from ringcron_api.middleware import admit_all, answer_all
 from ringcron_api.openapi import make_document, make_page
 from ringcron_api.operations import BODY_LIMIT, Operation
+from ringcron_api.pool_reader import PoolReader
 from ringcron_api.requests import meet_expectation
 from ringcron_api.routes import OPERATIONS
 from ringcron_api.shards import ShardReader
@@ -55,9 +56,10 @@ def make_app(
             options=SESSION_OPTIONS,
         )
         app[STORE] = ApiStore(pool, clock=clock, patient=pool.patient(PATIENT_SECONDS))
-        app[SHARDS] = ShardReader(app[STORE], clock)
+        app[POOL] = PoolReader(app[STORE], clock)
+        app[SHARDS] = ShardReader(app[POOL])
         ring = KeyRing(KeyStore(pool, clock=clock), clock)
-        app[ACCESS] = Access(ring, operations, may_be_open=may_be_open)
+        app[ACCESS] = Access(ring, operations, may_be_open=may_be_open, now=app[STORE].now)
         yield
         await ring.close()
         await pool.close()

@@ -68,6 +68,8 @@ class Operation:
     """Answered without a key."""
     scope: Scope | None = None
     """What a key must have. None: `read` for GET, `write` for anything else."""
+    page: bool = False
+    """A page of the dashboard: the caller is known by the session's cookie, and a form needs the session's token."""
     needs_store: bool = True
     """False: answered also while the database is down, to the keys that were known before."""
 

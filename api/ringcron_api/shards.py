@@ -1,119 +1,156 @@
 """The ring as people see it: who owns which slots, how late each slice is, and what nobody owns.
 
-Invariant: read from what workers report and from the jobs table, at most once a second whatever the number of callers,
-and never from ZooKeeper or a coordinator. For people; nothing decides by it.
+Invariant: it comes from what workers report and from the lag of the moment, never from ZooKeeper or a coordinator. A
+worker that has gone silent owns nothing. For people; nothing decides by it.
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
-from ringcron.clock import Clock
 from ringcron.instants import format_instant
-from ringcron.models import WorkerReport
+from ringcron.models import Arc, WorkerReport
 from ringcron.slots import SLOT_COUNT
-from ringcron.store.api import ApiStore
 from ringcron.store.lag import Lag
+from ringcron_api.pool_reader import PoolReader, Reading
 
-CACHED_SECONDS: Final = 1.0
+
+@dataclass(frozen=True, slots=True)
+class SlotLate:
+    """How long the oldest due job of a slot has waited, and how many wait."""
+
+    lag_seconds: float
+    due: int
+
+    def beside(self, other: SlotLate | None) -> SlotLate:
+        """Both together."""
+        if other is None:
+            return self
+        return SlotLate(max(self.lag_seconds, other.lag_seconds), self.due + other.due)
+
+
+@dataclass(kw_only=True, slots=True)
+class Held:
+    """The slice of one worker, and what is late in it."""
+
+    worker: WorkerReport
+    slots: set[int] = field(default_factory=set)
+    late: dict[int, SlotLate] = field(default_factory=dict)
+
+    @property
+    def lag_seconds(self) -> float:
+        return max((late.lag_seconds for late in self.late.values()), default=0.0)
+
+    @property
+    def due(self) -> int:
+        return sum(late.due for late in self.late.values())
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RingView:
+    """The whole ring at one moment.
+
+    `late`: by slot, of all handlers. `unowned`: slots that, for some handler, no worker owns; all of them where
+    there is no worker. `unowned_late`: by slot, the late jobs that no worker answers for.
+    """
+
+    held: tuple[Held, ...]
+    late: Mapping[int, SlotLate]
+    unowned: frozenset[int]
+    unowned_late: Mapping[int, SlotLate]
+    epoch: int
 
 
 class ShardReader:
-    """Reads the ring when it is asked for and what it has is a second old; callers meanwhile share one reading."""
+    """The answer to GET /shards, made once of each reading."""
 
-    def __init__(self, store: ApiStore, clock: Clock) -> None:
-        self._store = store
-        self._clock = clock
-        self._answer: dict[str, Any] | None = None
-        self._answered_at = 0.0
-        self._reading: asyncio.Task[dict[str, Any]] | None = None
+    def __init__(self, pool: PoolReader) -> None:
+        self._pool = pool
+        self._of: Reading | None = None
+        self._answer: dict[str, Any] = {}
 
     async def answer(self) -> dict[str, Any]:
-        """The answer to GET /shards. Raises StoreUnavailable."""
-        if self._answer is not None and self._clock.elapsed() - self._answered_at < CACHED_SECONDS:
-            return self._answer
-        if self._reading is None or self._reading.done():
-            self._reading = asyncio.create_task(self._read())
-        # Shielded: a caller that goes away must not take the reading from the others.
-        return await asyncio.shield(self._reading)
-
-    async def _read(self) -> dict[str, Any]:
-        workers = await self._store.list_workers()
-        runnable = sorted({handler for worker in workers for handler in worker.handlers})
-        # With no worker at all nothing is runnable; then everything that waits is what people must see.
-        lag = await self._store.lag(runnable or None)
-        self._answer = shards_answer(workers, lag)
-        self._answered_at = self._clock.elapsed()
+        """Raises StoreUnavailable."""
+        reading = await self._pool.reading()
+        if self._of is not reading:
+            self._answer = shards_answer(reading.workers, reading.snapshot.lag)
+            self._of = reading
         return self._answer
-
-
-@dataclass
-class _Slice:
-    """What one worker answers for."""
-
-    slots: set[int] = field(default_factory=set)
-    lag_seconds: float = 0.0
-    due: int = 0
 
 
 def shards_answer(workers: Sequence[WorkerReport], lag: Lag) -> dict[str, Any]:
     """The ring at `lag.taken_at`. Lag counts for every worker whose slice has the job's handler and slot."""
-    slices = {worker.worker_id: _Slice() for worker in workers}
-    owners = _owners(workers, slices)
-    slots: dict[int, tuple[float, int]] = {}
-    for late in lag.slots:
-        oldest, due = slots.get(late.slot, (0.0, 0))
-        slots[late.slot] = (max(oldest, late.lag_seconds), due + late.due)
-        for owner in owners[late.handler][late.slot] if late.handler in owners else ():
-            owner.lag_seconds = max(owner.lag_seconds, late.lag_seconds)
-            owner.due += late.due
+    ring = ring_of(workers, lag)
     return {
         "items": [
             {
-                "worker": worker.worker_id,
-                "arcs": arcs_of(slices[worker.worker_id].slots),
-                "lagSeconds": round(slices[worker.worker_id].lag_seconds, 6),
-                "due": slices[worker.worker_id].due,
-                "running": worker.running,
+                "worker": held.worker.worker_id,
+                "arcs": [[arc.lo, arc.hi] for arc in arcs_of(held.slots)],
+                "lagSeconds": round(held.lag_seconds, 6),
+                "due": held.due,
+                "running": held.worker.running,
             }
-            for worker in workers
+            for held in ring.held
         ],
         "slots": [
-            {"slot": slot, "lagSeconds": round(lag_seconds, 6), "due": due}
-            for slot, (lag_seconds, due) in sorted(slots.items())
+            {"slot": slot, "lagSeconds": round(late.lag_seconds, 6), "due": late.due}
+            for slot, late in sorted(ring.late.items())
         ],
-        "unowned": arcs_of(_unowned(owners)),
-        "epoch": max((worker.epoch for worker in workers), default=0),
+        "unowned": [[arc.lo, arc.hi] for arc in arcs_of(ring.unowned)],
+        "epoch": ring.epoch,
         "takenAt": format_instant(lag.taken_at),
     }
 
 
-_Table = list[list[_Slice]]
+def ring_of(workers: Sequence[WorkerReport], lag: Lag) -> RingView:
+    """Who owns what and what is late in it. A worker that is silent is left out."""
+    alive = [worker for worker in workers if not worker.silent]
+    all_held = {worker.worker_id: Held(worker=worker) for worker in alive}
+    owners = _owners(alive, all_held)
+    late: dict[int, SlotLate] = {}
+    unowned_late: dict[int, SlotLate] = {}
+    for row in lag.slots:
+        this = SlotLate(row.lag_seconds, row.due)
+        late[row.slot] = this.beside(late.get(row.slot))
+        owning = owners[row.handler][row.slot] if row.handler in owners else ()
+        for held in owning:
+            held.late[row.slot] = this.beside(held.late.get(row.slot))
+        if not owning:
+            unowned_late[row.slot] = this.beside(unowned_late.get(row.slot))
+    return RingView(
+        held=tuple(all_held.values()),
+        late=late,
+        unowned=_unowned(owners),
+        unowned_late=unowned_late,
+        epoch=max((worker.epoch for worker in alive), default=0),
+    )
+
+
+_Table = list[list[Held]]
 """Owners by slot."""
 
 
-def _owners(workers: Sequence[WorkerReport], slices: dict[str, _Slice]) -> dict[str, _Table]:
+def _owners(workers: Sequence[WorkerReport], all_held: dict[str, Held]) -> dict[str, _Table]:
     """Owners by handler and slot. Handlers whose slices are the same share one table."""
-    held_by_handler: dict[str, list[tuple[str, int, int]]] = {}
+    arcs_by_handler: dict[str, list[tuple[str, int, int]]] = {}
     for worker in workers:
         for handler in worker.handlers:
-            held_by_handler.setdefault(handler, [])
+            arcs_by_handler.setdefault(handler, [])
         for held in worker.slices:
             for arc in held.arcs:
-                slices[worker.worker_id].slots.update(_span(arc.lo, arc.hi))
+                all_held[worker.worker_id].slots.update(_span(arc.lo, arc.hi))
                 for handler in held.handlers:
-                    held_by_handler.setdefault(handler, []).append((worker.worker_id, arc.lo, arc.hi))
+                    arcs_by_handler.setdefault(handler, []).append((worker.worker_id, arc.lo, arc.hi))
     tables: dict[tuple[tuple[str, int, int], ...], _Table] = {}
-    for arcs in {tuple(held) for held in held_by_handler.values()}:
+    for arcs in {tuple(arcs) for arcs in arcs_by_handler.values()}:
         table: _Table = [[] for _ in range(SLOT_COUNT)]
         for worker_id, lo, hi in arcs:
             for slot in _span(lo, hi):
-                table[slot].append(slices[worker_id])
+                table[slot].append(all_held[worker_id])
         tables[arcs] = table
-    return {handler: tables[tuple(held)] for handler, held in held_by_handler.items()}
+    return {handler: tables[tuple(arcs)] for handler, arcs in arcs_by_handler.items()}
 
 
 def _span(lo: int, hi: int) -> range:
@@ -121,20 +158,20 @@ def _span(lo: int, hi: int) -> range:
     return range(max(lo, 0), min(hi, SLOT_COUNT - 1) + 1)
 
 
-def _unowned(owners: dict[str, _Table]) -> set[int]:
+def _unowned(owners: dict[str, _Table]) -> frozenset[int]:
     """The slots that, for some handler, no worker owns; all of them where there is no worker."""
     if not owners:
-        return set(range(SLOT_COUNT))
+        return frozenset(range(SLOT_COUNT))
     tables = {id(table): table for table in owners.values()}.values()
-    return {slot for table in tables for slot in range(SLOT_COUNT) if not table[slot]}
+    return frozenset(slot for table in tables for slot in range(SLOT_COUNT) if not table[slot])
 
 
-def arcs_of(slots: Iterable[int]) -> list[list[int]]:
-    """Slots as arcs [first, last], in order."""
+def arcs_of(slots: Iterable[int]) -> list[Arc]:
+    """Slots as arcs, in order."""
     arcs: list[list[int]] = []
     for slot in sorted(slots):
         if arcs and arcs[-1][1] == slot - 1:
             arcs[-1][1] = slot
         else:
             arcs.append([slot, slot])
-    return arcs
+    return [Arc(lo=lo, hi=hi) for lo, hi in arcs]

@@ -246,3 +246,13 @@ class WorkerReport:
     epoch: int
     draining: bool
     slices: tuple[Slice, ...]
+    report_seconds: float = 5.0
+    """How often it means to report."""
+    age_seconds: float = 0.0
+    """How long ago it last did, where this is read from the database."""
+    drain_asked_by: str | None = None
+
+    @property
+    def silent(self) -> bool:
+        """Whether it has missed a report and more: it may be gone, and what it held may have no owner."""
+        return self.age_seconds > 2 * self.report_seconds + 1

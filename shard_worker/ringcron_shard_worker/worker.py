@@ -61,6 +61,7 @@ class Worker:
         self._holder = holder
         self._execution = execution
         self._draining = False
+        self._asked_to_drain = asyncio.Event()
         self._clock = clock
         database_clock = self._database_clock = DatabaseClock(clock)
         lease_seconds = settings.lease_seconds
@@ -92,7 +93,7 @@ class Worker:
         )
 
     async def run(self, drain: asyncio.Event) -> None:
-        """Work until `drain` is set, then drain. Raises what ended a loop by a fault of ours."""
+        """Work until `drain` is set or a person asks for it, then drain. Raises what ended a loop by a fault of ours."""
         metrics.WORKER_CAPACITY.set(self._settings.concurrency)
         metrics.WORKER_RUNNING.set_function(lambda: float(self._leases.running))
         await self._execution.start()
@@ -107,18 +108,17 @@ class Worker:
         _log.info(
             "worker started", worker=self._worker_id, capacity=self._settings.concurrency, handlers=self._handlers
         )
-        asked = asyncio.create_task(drain.wait())
+        asked = [asyncio.create_task(event.wait()) for event in (drain, self._asked_to_drain)]
         try:
-            await asyncio.wait({asked, *loops.values()}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({*asked, *loops.values()}, return_when=asyncio.FIRST_COMPLETED)
             for loop in loops.values():
                 if loop.done():
                     loop.result()
             await self._drain(loops)
         finally:
-            asked.cancel()
-            for loop in loops.values():
-                loop.cancel()
-            await asyncio.gather(*loops.values(), return_exceptions=True)
+            for task in (*asked, *loops.values()):
+                task.cancel()
+            await asyncio.gather(*asked, *loops.values(), return_exceptions=True)
             await self._stop_what_runs()
             await self._execution.close()
             await self._store.close()
@@ -198,11 +198,18 @@ class Worker:
             epoch=holding.epoch,
             draining=self._draining,
             slices=holding.slices,
+            report_seconds=self._settings.lease_seconds / REPORTS_PER_LEASE,
         )
         try:
-            await self._store.report_worker(report)
+            asked_by = await self._store.report_worker(report)
         except (StoreUnavailable, StatementRefused) as error:
             _log.warning("report not written", error=str(error))
         else:
             metrics.CLOCK_OFFSET.set((self._clock.wall() - self._database_clock.now()).total_seconds())
+            self._heed(asked_by)
         metrics.OLDEST_RUN.show(self._leases.oldest_runs())
+
+    def _heed(self, drain_asked_by: str | None) -> None:
+        if drain_asked_by is not None and not self._asked_to_drain.is_set():
+            _log.info("asked to drain", by=drain_asked_by)
+            self._asked_to_drain.set()

@@ -36,6 +36,18 @@ create table audit_log (
 CREATE INDEX audit_log_by_job ON audit_log USING btree (job_id, id);
 CREATE INDEX audit_log_by_time ON audit_log USING btree (at);
 
+create table epochs (
+    epoch bigint not null,
+    at timestamp with time zone default clock_timestamp() not null,
+    cause text not null,
+    leader text not null,
+    members integer not null,
+    slots_moved integer not null,
+    slots_unowned integer not null,
+    in_transit jsonb not null,
+    constraint epochs_pkey PRIMARY KEY (epoch)
+);
+
 create table idempotency_keys (
     id bytea not null,
     fingerprint bytea not null,
@@ -127,6 +139,14 @@ CREATE INDEX jobs_set_aside ON jobs USING btree (state, id) WHERE (state = ANY (
 -- partition jobs_far
 -- partition jobs_past
 
+create unlogged table lag_snapshot (
+    one boolean default true not null,
+    taken_at timestamp with time zone not null,
+    document text not null,
+    constraint lag_snapshot_pkey PRIMARY KEY (one),
+    constraint lag_snapshot_one_check CHECK (one)
+);
+
 create table runs (
     job_id uuid not null,
     lease_generation bigint not null,
@@ -143,6 +163,7 @@ create table runs (
     constraint runs_pkey PRIMARY KEY (job_id, lease_generation, claimed_at),
     constraint runs_outcome_check CHECK ((outcome = ANY (ARRAY['succeeded'::text, 'failed'::text, 'timed_out'::text, 'cancelled'::text, 'lost'::text, 'interrupted'::text])))
 ) partition by RANGE (claimed_at);
+CREATE INDEX runs_by_claim ON runs USING brin (claimed_at) WITH (pages_per_range='32', autosummarize='on');
 -- partition runs_far
 -- partition runs_past
 
@@ -180,5 +201,7 @@ create unlogged table workers (
     draining boolean not null,
     slices jsonb not null,
     seen_at timestamp with time zone not null,
+    report_seconds real default 5 not null,
+    drain_asked_by text,
     constraint workers_pkey PRIMARY KEY (worker_id)
 );

@@ -155,7 +155,7 @@ async def test_a_change_stays_in_one_partition(any_statistics: Connection) -> No
 
 @pytest.mark.parametrize("tag", [None, "t"])
 async def test_dead_jobs_are_redriven_from_the_far_partition(any_statistics: Connection, tag: str | None) -> None:
-    filters = {"after": UUID(int=0), "handler": None, "tag": tag, "limit": 500}
+    filters = {"after": UUID(int=0), "handler": None, "tag": tag, "fingerprint": None, "limit": 500}
     plan = await explain(any_statistics, query("list_dead_jobs"), filters, analyze=True)
     assert plan.partitions == {"jobs_far"}
     assert "jobs_set_aside" in plan.indexes

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from datetime import UTC, datetime
 from typing import Any
 
-import pytest
-
 from ringcron.models import Arc, Slice, WorkerReport
 from ringcron.store.lag import Lag, SlotLag
-from ringcron_api.shards import ShardReader, arcs_of, shards_answer
+from ringcron_api.shards import arcs_of, shards_answer
 from tests.support.values import report_of
 
 NOW = datetime(2027, 1, 1, tzinfo=UTC)
@@ -84,61 +81,12 @@ def test_a_report_that_leaves_the_ring_is_cut() -> None:
 
 def test_arcs() -> None:
     assert arcs_of([]) == []
-    assert arcs_of([3, 1, 2, 7, 9, 10]) == [[1, 3], [7, 7], [9, 10]]
+    assert arcs_of([3, 1, 2, 7, 9, 10]) == [Arc(lo=1, hi=3), Arc(lo=7, hi=7), Arc(lo=9, hi=10)]
 
 
-class _Store:
-    """Counts how often it is asked; answers when it is let."""
-
-    def __init__(self) -> None:
-        self.asked = 0
-        self.released = asyncio.Event()
-        self.fails = False
-
-    async def list_workers(self) -> list[WorkerReport]:
-        self.asked += 1
-        await self.released.wait()
-        if self.fails:
-            raise ConnectionError
-        return []
-
-    async def lag(self, handlers: object) -> Lag:
-        assert handlers is None
-        return late()
-
-
-class _Clock:
-    def __init__(self) -> None:
-        self.seconds = 100.0
-
-    def elapsed(self) -> float:
-        return self.seconds
-
-
-async def test_callers_share_one_reading_for_a_second() -> None:
-    store, clock = _Store(), _Clock()
-    reader = ShardReader(store, clock)  # type: ignore[arg-type]
-    callers = [asyncio.create_task(reader.answer()) for _ in range(20)]
-    gone = asyncio.create_task(reader.answer())
-    await asyncio.sleep(0)
-    gone.cancel()
-    store.released.set()
-    await asyncio.gather(*callers)
-    assert store.asked == 1
-    clock.seconds += 0.9
-    await reader.answer()
-    assert store.asked == 1
-    clock.seconds += 0.2
-    await reader.answer()
-    assert store.asked == 2
-
-
-async def test_a_reading_that_failed_is_tried_again() -> None:
-    store, clock = _Store(), _Clock()
-    store.released.set()
-    store.fails = True
-    reader = ShardReader(store, clock)  # type: ignore[arg-type]
-    with pytest.raises(ConnectionError):
-        await reader.answer()
-    store.fails = False
-    assert (await reader.answer())["items"] == []
+def test_a_silent_worker_owns_nothing() -> None:
+    held = (Slice(handlers=("log",), arcs=(Arc(lo=0, hi=4095),)),)
+    for age_seconds, unowned in ((10.9, []), (11.1, [[0, 4095]])):
+        report = report_of("a.1", slices=held, report_seconds=5.0, age_seconds=age_seconds)
+        answer = shards_answer([report], late())
+        assert (answer["unowned"], len(answer["items"])) == (unowned, 0 if unowned else 1)

@@ -39,6 +39,8 @@ class DeadFilter:
     handler: str | None
     tag: str | None
     limit: int
+    fingerprint: str | None = None
+    """Of their errors, as `Looking.dead_groups` tells it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -83,6 +85,7 @@ class Acting(Calls):
                 "after": after,
                 "handler": wanted.handler,
                 "tag": wanted.tag,
+                "fingerprint": wanted.fingerprint,
                 "limit": min(left, REDRIVE_BATCH),
             }
             ids = [row["id"] for row in await self._rows(query("list_dead_jobs"), parameters, prepare=False)]

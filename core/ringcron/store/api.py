@@ -31,6 +31,7 @@ from ringcron.store.gathering import Gathering
 from ringcron.store.keyed import create
 from ringcron.store.lag import Lag, lag_by_slot
 from ringcron.store.listing import JobFilter, Place, page_queries
+from ringcron.store.looking import SEEN_WITHIN_SECONDS, Looking
 from ringcron.store.rows import job_from_row, run_from_row, worker_from_row
 from ringcron_sql import query
 from ringcron_sql.migrate import schema_version
@@ -44,9 +45,6 @@ __all__ = [
     "Cancelled",
     "SkipRecord",
 ]
-
-SEEN_WITHIN_SECONDS: Final = 15.0
-"""A worker that has not reported for this long is not shown."""
 
 SESSION_OPTIONS: Final = "-c jit=off -c max_parallel_workers_per_gather=0"
 """For the connections of an ApiStore: a list for people takes one core at most, and no time to compile."""
@@ -70,7 +68,7 @@ class SkipRecord:
     decided_at: datetime
 
 
-class ApiStore(Acting):
+class ApiStore(Acting, Looking):
     """The statements of one API process."""
 
     def __init__(self, connections: Connections, *, clock: Clock, patient: Connections | None = None) -> None:

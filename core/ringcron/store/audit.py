@@ -24,6 +24,7 @@ class Action(StrEnum):
 
     CANCEL = "cancel"  # DELETE of a job
     CANCEL_RUN = "cancel-run"
+    DRAIN = "drain"  # of a worker
     PATCH = "patch"
     PAUSE = "pause"
     RESUME = "resume"

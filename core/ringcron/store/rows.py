@@ -123,6 +123,9 @@ def worker_from_row(row: Mapping[str, Any]) -> WorkerReport:
             Slice(handlers=tuple(held["handlers"]), arcs=tuple(Arc(lo=lo, hi=hi) for lo, hi in held["arcs"]))
             for held in row["slices"]
         ),
+        report_seconds=row["report_seconds"],
+        age_seconds=row["age_seconds"],
+        drain_asked_by=row["drain_asked_by"],
     )
 
 

@@ -229,8 +229,8 @@ class WorkerStore:
         rows = await self._main("read_clock", {}, repeatable=True)
         self._database_clock.observe(rows[0][0], self._clock.elapsed())
 
-    async def report_worker(self, report: WorkerReport) -> None:
-        """Say who this worker is and what it holds."""
+    async def report_worker(self, report: WorkerReport) -> str | None:
+        """Say who this worker is and what it holds. Answers with who asked it to drain, if somebody did."""
         slices = [
             {"handlers": held.handlers, "arcs": [[arc.lo, arc.hi] for arc in held.arcs]} for held in report.slices
         ]
@@ -245,8 +245,11 @@ class WorkerStore:
             "epoch": report.epoch,
             "draining": report.draining,
             "slices": json_text(slices),
+            "report_seconds": report.report_seconds,
         }
-        await self._main("report_worker", parameters, repeatable=True)
+        rows = await self._main("report_worker", parameters, repeatable=True)
+        asked_by: str | None = rows[0][0]
+        return asked_by
 
     async def forget_worker(self) -> None:
         """Remove this worker's report, and those of workers long gone."""

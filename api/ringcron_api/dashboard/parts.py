@@ -1,0 +1,222 @@
+"""The parts of the pages that change by themselves, as functions of a picture. The stream renews the same parts.
+
+Invariant: a part says nothing that changes with the second alone, so that a quiet pool sends next to nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from typing import Final
+
+from ringcron_api.dashboard.charts import ahead_chart, pace_chart
+from ringcron_api.dashboard.heat import heat_rows
+from ringcron_api.dashboard.layout import row, table, verdict_card, verdict_line
+from ringcron_api.dashboard.markup import Child, Markup, join, tag
+from ringcron_api.dashboard.phrases import clock, counted, moment, number, span
+from ringcron_api.dashboard.picture import Picture
+from ringcron_api.dashboard.ring_drawing import late_words, level_of, ring_svg
+from ringcron_api.dashboard.spike import TARGET_SECONDS, Outlook
+from ringcron_api.dashboard.worker_parts import worker_rows
+
+SLOTS_SHOWN: Final = 50
+EPOCHS_SHOWN: Final = 8
+
+Parts = dict[str, "Markup | dict[str, Markup]"]
+"""By the id of the element that holds it; the rows of a table by theirs."""
+
+
+def overview_parts(picture: Picture) -> Parts:
+    return {
+        "verdict": verdict_card(picture.verdict),
+        "tiles": _tiles(picture),
+        "heat": heat_rows(picture),
+        "pace": pace_chart(picture.snapshot.pace),
+        "sentence": tag("p", _sentence(picture), class_="lead"),
+        "epochs": _epochs(picture, EPOCHS_SHOWN),
+    }
+
+
+def shards_parts(picture: Picture) -> Parts:
+    return {
+        "verdict-line": verdict_line(picture.verdict),
+        "heat": heat_rows(picture),
+        "ring": ring_svg(picture.ring, picture.epochs[0].in_transit if picture.epochs else ()),
+        "epochs": _epochs(picture, len(picture.epochs)),
+        "slots": _slots(picture),
+    }
+
+
+def spikes_parts(picture: Picture) -> Parts:
+    return {
+        "verdict-line": verdict_line(picture.verdict),
+        "sentence": tag("p", _sentence(picture), class_="lead"),
+        "pace": pace_chart(picture.snapshot.pace),
+        "now": _now(picture),
+        "ahead": ahead_chart(picture.ahead, picture.ahead_at),
+        "busiest": _busiest(picture),
+    }
+
+
+def workers_parts(picture: Picture) -> Parts:
+    return {"verdict-line": verdict_line(picture.verdict), "workers": worker_rows(picture)}
+
+
+def line_parts(picture: Picture) -> Parts:
+    """Of pages that do not change by themselves."""
+    return {"verdict-line": verdict_line(picture.verdict)}
+
+
+PARTS: Final[Mapping[str, Callable[[Picture], Parts]]] = {
+    "overview": overview_parts,
+    "shards": shards_parts,
+    "spikes": spikes_parts,
+    "jobs": line_parts,
+    "dead": line_parts,
+    "workers": workers_parts,
+}
+
+
+def _tiles(picture: Picture) -> Markup:
+    snapshot, outlook = picture.snapshot, picture.outlook
+    oldest = max((late.lag_seconds for late in snapshot.lag.slots), default=0.0)
+    alive, known = len(picture.alive), len(picture.workers) + len(picture.gone)
+    tiles = (
+        ("oldest wait", span(oldest) if snapshot.due else "0 s", "/dashboard/shards", f"l{level_of(oldest)}"),
+        ("due now", number(snapshot.due, capped=snapshot.capped), "/dashboard/jobs?state=due&order=nextRunAt", ""),
+        ("due next minute", number(snapshot.due_soon), "/dashboard/spikes", ""),
+        ("running", f"{snapshot.running:,} / {outlook.capacity:,}", "/dashboard/jobs?state=claimed", ""),
+        ("workers", f"{alive} / {known}" if known != alive else f"{alive}", "/dashboard/workers", ""),
+        ("dead", number(snapshot.dead, capped=snapshot.dead >= 10_000), "/dashboard/dead", ""),
+    )
+    return tag(
+        "ul",
+        [
+            tag("li", tag("a", tag("b", value, class_=f"edge {name}" if name else None), tag("span", label), href=path))
+            for label, value, path, name in tiles
+        ],
+        class_="tiles",
+    )
+
+
+def _epochs(picture: Picture, most: int) -> Markup:
+    rows = [
+        row(
+            tag("td", epoch.epoch, class_="num"),
+            moment(epoch.at),
+            epoch.cause,
+            tag("td", f"{epoch.slots_moved:,}", class_="num"),
+            tag("td", f"{sum(len(one.arc) for one in epoch.in_transit):,}", class_="num"),
+            tag("td", f"{epoch.slots_unowned:,}", class_="num"),
+            tag("td", epoch.members, class_="num"),
+            epoch.leader,
+        )
+        for epoch in picture.epochs[:most]
+    ]
+    head: tuple[Child, ...] = (
+        tag("th", "epoch", scope="col", class_="num"),
+        "published",
+        "cause",
+        *(tag("th", name, scope="col", class_="num") for name in ("moved", "in handover", "no owner", "members")),
+        "by",
+    )
+    return table(head, rows, empty="No coordinator has published an assignment: every worker has the whole ring.")
+
+
+def _slots(picture: Picture) -> Markup:
+    ring = picture.ring
+    owner = {slot: held.worker.worker_id for held in ring.held for slot in held.slots}
+    worst = sorted(ring.late.items(), key=lambda item: -item[1].lag_seconds)
+    rows = [
+        row(
+            tag("td", slot, class_="num"),
+            "no owner" if slot in ring.unowned else owner.get(slot, "no owner"),
+            late_words(late),
+            tag("td", number(late.due), class_="num"),
+        )
+        for slot, late in worst[:SLOTS_SHOWN]
+    ]
+    more = len(worst) - SLOTS_SHOWN
+    head: tuple[Child, ...] = (
+        tag("th", "slot", scope="col", class_="num"),
+        "owner",
+        tag("th", "oldest", scope="col", class_="num"),
+        tag("th", "due", scope="col", class_="num"),
+    )
+    return join(
+        table(head, rows, empty="No slot lags."),
+        tag("p", f"and {counted(more, 'more slot')}; GET /shards has all of them", class_="note") if more > 0 else None,
+    )
+
+
+def _sentence(picture: Picture) -> str:
+    """When the spike ahead clears, and what would make it clear sooner."""
+    outlook, peak = picture.outlook, picture.outlook.peak
+    pool = _pool(outlook)
+    if peak is None:
+        if outlook.capacity == 0:
+            return "No worker claims, so that nothing due would start."
+        if not outlook.busiest:
+            return "Nothing becomes due within the hour."
+        second, due = outlook.busiest[0]
+        at = clock(picture.ahead_at + timedelta(seconds=second))
+        return (
+            f"At most {counted(due, 'job')} {_become(due)} due in one second, at {at} UTC. How late the last starts is "
+            "not known: too few runs have begun in the last ten minutes to tell how long one takes."
+        )
+    at = clock(picture.ahead_at + timedelta(seconds=peak.in_seconds))
+    if peak.late_seconds < 1:
+        return (
+            f"No spike within the hour: at the busiest, {at} UTC, {counted(peak.due, 'job')} {_become(peak.due)} "
+            f"due, and {pool} the last starts {span(peak.late_seconds)} late."
+        )
+    ends = clock(picture.ahead_at + timedelta(seconds=peak.clears_in_seconds))
+    said = (
+        f"{counted(peak.due, 'job')} {_become(peak.due)} due at {at} UTC; {pool} the last starts about "
+        f"{span(peak.late_seconds)} late, and it is over at {ends}."
+    )
+    if peak.late_seconds <= TARGET_SECONDS:
+        return said
+    if outlook.workers_for_target is None:
+        return f"{said} No number of workers would make it {TARGET_SECONDS:g} s."
+    more = counted(outlook.workers_for_target, "worker")
+    return f"{said} {more} like these would make it {TARGET_SECONDS:g} s."
+
+
+def _become(count: int) -> str:
+    return "becomes" if count == 1 else "become"
+
+
+def _pool(outlook: Outlook) -> str:
+    each = "" if outlook.mean_seconds is None else f" and {span(outlook.mean_seconds)} a run"
+    return f"with {counted(outlook.workers, 'worker')}, {counted(outlook.capacity, 'place')}{each}"
+
+
+def _now(picture: Picture) -> Markup:
+    snapshot, outlook = picture.snapshot, picture.outlook
+    lately = snapshot.pace.started[-60:]
+    clears = outlook.clears_in_seconds
+    facts = (
+        ("due now", number(snapshot.due, capped=snapshot.capped)),
+        ("starts a second, last minute", f"{sum(lately) / max(len(lately), 1):.1f}"),
+        ("a run takes", "not known" if outlook.mean_seconds is None else span(outlook.mean_seconds)),
+        (
+            "starts a second at most",
+            "not known" if outlook.starts_per_second is None else f"{outlook.starts_per_second:,.1f}",
+        ),
+        ("what is due has started in", "not known" if clears is None else span(clears)),
+        ("workers for 30 s", "–" if outlook.workers_for_target is None else number(outlook.workers_for_target)),
+    )
+    return tag("dl", [tag("div", tag("dt", name), tag("dd", value)) for name, value in facts], class_="facts wide")
+
+
+def _busiest(picture: Picture) -> Markup:
+    rows = [
+        row(
+            clock(picture.ahead_at + timedelta(seconds=second)),
+            tag("td", number(due), class_="num"),
+        )
+        for second, due in picture.outlook.busiest
+    ]
+    head: tuple[Child, ...] = ("second (UTC)", tag("th", "jobs", scope="col", class_="num"))
+    return table(head, rows, empty="Nothing becomes due within the hour.")

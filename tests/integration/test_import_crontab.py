@@ -55,6 +55,8 @@ def test_a_second_import_changes_nothing(programs: Programs, database_url: str, 
     first = imported(api, "--timezone", "Europe/Madrid", str(file))
     assert first.exit_code == 1
     assert "4 created, 3 refused" in first.output
+    assert "warning: no live worker has the handler 'command'" in first.stderr
+    assert "--allow-commands" in first.stderr
     assert "home:8" in first.output  # @reboot
     assert "home:9" in first.output  # */60
     assert "home:11" in first.output  # never fires in New York: the API knows the instant of creation
@@ -95,8 +97,10 @@ def test_what_is_imported_runs(programs: Programs, database_url: str, tmp_path: 
     programs.worker(database_url, allow_commands=True)
     file = tmp_path / "home"
     file.write_text(CRONTAB)
-    imported(api, str(file))
-    outputs = {job["schedule"]["cron"]: _run_now(api, job) for job in jobs(api)}
+    until_sync(lambda: "command" in handlers(api), what="the worker has reported")
+    assert imported(api, str(file)).stderr == ""
+    assert "no live worker has the handler 'other'" in imported(api, "--handler", "other", str(file)).stderr
+    outputs = {job["schedule"]["cron"]: _run_now(api, job) for job in jobs(api) if job["handler"] == "command"}
     assert outputs == {"@daily": "good  day\n", "0 9 * * MON-FRI": "FIRST LINE\n100% OF IT\n", "0 12 * * *": "same\n"}
 
 
@@ -106,6 +110,10 @@ def test_a_sound_file_ends_with_0(programs: Programs, database_url: str) -> None
     done = imported(api, "--system", str(file))
     assert (done.exit_code, len(jobs(api))) == (0, 2), done.output
     assert jobs(api)[0]["tags"] == ["crontab:stat-collect", "user:root"]
+
+
+def handlers(api: Api) -> set[str]:
+    return {handler for worker in api.call("GET", "/workers")[1]["items"] for handler in worker["handlers"]}
 
 
 def _run_now(api: Api, job: dict[str, Any]) -> str:

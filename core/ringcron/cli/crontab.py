@@ -1,7 +1,8 @@
 """`ringcron import-crontab`: the jobs of crontab files, put in through the API.
 
 Safe to repeat: each job has a key and `onConflict: keep`, so that a second run keeps what is there. A line that is
-refused, here or by the API, is told with its number and why, and the exit code is 1.
+refused, here or by the API, is told with its number and why, and the exit code is 1. Jobs whose handler no live worker
+has would wait in silence: that is told too.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from pathlib import Path
 from textwrap import shorten
 from typing import Annotated, Any, NamedTuple
 from urllib.error import HTTPError, URLError
+from urllib.parse import quote
 from urllib.request import OpenerDirector, ProxyHandler, Request, build_opener
 
 import typer
@@ -63,6 +65,8 @@ def import_crontab(
             for note in crontab.notes:
                 notes.setdefault(note, []).append(path.name)
         _tell(rows, notes, timezone)
+        if opened is not None and any(row.outcome in ("created", "kept") for row in rows):
+            _warn(opened, handler)
     if any(row.outcome == "refused" for row in rows):
         raise typer.Exit(service.FAULT)
 
@@ -100,13 +104,21 @@ def _tell(rows: list[_Row], notes: dict[str, list[str]], timezone: str) -> None:
     typer.echo(f"{counted} (times in {timezone} where no CRON_TZ says otherwise)")
 
 
+def _warn(api: _Api, handler: str) -> None:
+    if api.has_worker_with(handler):
+        return
+    advice = "; workers have it when started with --allow-commands" if handler == "command" else ""
+    typer.echo(f"warning: no live worker has the handler {handler!r}: the jobs wait until one does{advice}", err=True)
+
+
 class _Api:
-    """The API, as far as creating jobs goes."""
+    """The API, as far as an import goes."""
 
     def __init__(self, url: str, api_key: str | None) -> None:
         if not url.startswith(("http://", "https://")):
             raise ConfigError([f"--api must be an http or https address, not {url!r}"])
         self._jobs = f"{url.rstrip('/')}/jobs"
+        self._workers = f"{url.rstrip('/')}/workers"
         self._headers = {"Content-Type": "application/json", "Accept": "application/json"}
         if api_key is not None:
             if not api_key.isascii() or not api_key.isprintable():
@@ -127,6 +139,23 @@ class _Api:
             raise StoreUnavailable(f"the API answered {answer.code} ({_why(answer)}); {_AGAIN}") from None
         except (URLError, TimeoutError, ValueError, KeyError) as fault:
             raise StoreUnavailable(f"{self._jobs} cannot be reached: {fault}; {_AGAIN}") from None
+
+    def has_worker_with(self, handler: str) -> bool:
+        """Whether a live worker claims jobs of this handler. True also where the API does not say: that is no reason to
+        warn, and the jobs are in."""
+        cursor = ""
+        try:
+            while True:
+                address = f"{self._workers}?limit=500{cursor}"
+                with self._opener.open(Request(address, headers=self._headers), timeout=TIMEOUT_SECONDS) as answer:
+                    page = json.load(answer)
+                if any(handler in worker["handlers"] and not worker["draining"] for worker in page["items"]):
+                    return True
+                if page["nextCursor"] is None:
+                    return False
+                cursor = f"&cursor={quote(page['nextCursor'])}"
+        except (HTTPError, URLError, TimeoutError, ValueError, KeyError):
+            return True
 
 
 _AGAIN = "repeat the command when it is back: what was created is kept"

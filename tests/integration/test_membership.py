@@ -13,13 +13,16 @@ from kazoo.exceptions import NoNodeError
 
 from ringcron.clock import SystemClock
 from ringcron.errors import MembershipUnavailable
+from ringcron.local.processes import free_port
 from ringcron.members import Ack, encode_member
 from ringcron.membership import Published, Registration, Session, Stored, Tree
+from ringcron.membership.session import _Listener
 from tests.support.garbling_proxy import garbling_proxy
 from tests.support.servers import OwnZooKeeper, zookeeper_client
 from tests.support.waiting import until
 
 SESSION_SECONDS = 2.0
+emit = _Listener.emit
 
 
 @contextlib.asynccontextmanager
@@ -76,6 +79,20 @@ class TestSession:
         assert not session.proven()
         await session.call(lambda client: client.exists_async("/"))
         assert session.proven()
+
+    @pytest.mark.parametrize("starting_seconds", [60.0, 0.0])
+    async def test_that_nobody_listens_yet_is_no_news_until_it_lasts(
+        self, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, starting_seconds: float
+    ) -> None:
+        monkeypatch.setattr("ringcron.membership.session.STARTING_SECONDS", starting_seconds)
+        heard: list[str] = []
+        monkeypatch.setattr(
+            "ringcron.membership.session._Listener.emit",
+            lambda listener, record: (heard.append(record.getMessage()), emit(listener, record)),
+        )
+        async with session_on(f"127.0.0.1:{free_port()}"):
+            await until(lambda: sum(text.startswith("Connection dropped") for text in heard) >= 2)
+        assert any(text.startswith("Connection dropped") for text in caplog.messages) == (starting_seconds == 0)
 
     async def test_an_answer_that_says_no_is_an_answer(self, session: Session) -> None:
         with pytest.raises(NoNodeError):

@@ -45,9 +45,12 @@ PROOF_SHARE: Final = 2 / 3
 CALLS_PER_SESSION: Final = 3
 """A call may take the session timeout divided by this; an owner of a session proves it as often."""
 STOP_SECONDS: Final = 2.0
+STARTING_SECONDS: Final = 30.0
+"""Until the first connection ZooKeeper may itself still be starting: for so long it is no news that it is away."""
 _DEAD_CLIENT_SECONDS: Final = 5.0
 _BLATHER: Final = 5  # kazoo's name for its lowest log level
 
+_NO_CONNECTION: Final = ("Connection dropped", "Connection time-out")
 _NO_ANSWER: Final = (AuthFailedError, ConnectionLoss, OperationTimeoutError, SessionMovedError)
 
 _log = structlog.get_logger(__name__)
@@ -72,6 +75,7 @@ class Session:
         self._proved_at: float | None = None
         self._client: KazooClient | None = None
         self._opened_at = 0.0
+        self._starting_until = 0.0
 
     @property
     def call_seconds(self) -> float:
@@ -89,6 +93,7 @@ class Session:
     async def start(self) -> None:
         """Begin to connect. Returns at once, whether or not ZooKeeper answers."""
         self._loop = asyncio.get_running_loop()
+        self._starting_until = self._clock.elapsed() + STARTING_SECONDS
         await self._open()
 
     async def stop(self) -> None:
@@ -136,7 +141,7 @@ class Session:
 
     async def _open(self) -> None:
         logger = logging.Logger("kazoo.client", _BLATHER)
-        logger.addHandler(_Listener(lambda seconds: self.post(self._granted, seconds)))
+        logger.addHandler(_Listener(lambda seconds: self.post(self._granted, seconds), self._is_starting))
         client = KazooClient(
             self._hosts,
             timeout=self._asked_seconds,
@@ -176,6 +181,7 @@ class Session:
             return
         if state == KazooState.CONNECTED and client_id is not None:
             known, self.id, self.connected = self.id, client_id[0], True
+            self._starting_until = 0.0
             if known != self.id:
                 self._proved_at = None
             metrics.MEMBERSHIP_UP.set(1)
@@ -199,6 +205,9 @@ class Session:
         self.id, self.connected, self._proved_at = None, False, None
         metrics.MEMBERSHIP_UP.set(0)
 
+    def _is_starting(self) -> bool:
+        return self._clock.elapsed() < self._starting_until
+
     def _granted(self, seconds: float) -> None:
         """The server clamps the timeout to its limits. A longer one than was asked for is not relied on."""
         self.seconds = min(seconds, self._asked_seconds)
@@ -216,18 +225,22 @@ def _settle(answer: asyncio.Future[T], result: IAsyncResult[T]) -> None:
 
 
 class _Listener(logging.Handler):
-    """Passes kazoo's warnings on, each once in a row: it repeats them every second of an outage.
+    """Passes kazoo's warnings on, each once in a row: it repeats them every second of an outage. A connection that is
+    not to be had is none while `is_starting`.
 
     And picks up the granted session timeout, which is in no attribute of kazoo's, only in its log.
     """
 
-    def __init__(self, granted: Callable[[float], None]) -> None:
+    def __init__(self, granted: Callable[[float], None], is_starting: Callable[[], bool]) -> None:
         super().__init__()
         self._granted = granted
+        self._is_starting = is_starting
         self._passed_on = ""
 
     def emit(self, record: logging.LogRecord) -> None:
         if record.levelno >= logging.WARNING:
+            if record.msg.startswith(_NO_CONNECTION) and self._is_starting():
+                return
             text = record.getMessage()
             if text != self._passed_on:
                 logging.getLogger("kazoo.client").handle(record)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -33,9 +34,16 @@ class Cluster:
         self._witness.touch()
         self.api: Api = programs.api(database_url)  # at once: instants that tests name count from when it answers
 
-    def worker(self, name: str = "w-1", zookeeper: str = "none", **settings: Any) -> Program:
+    def worker(
+        self,
+        name: str = "w-1",
+        zookeeper: str = "none",
+        *,
+        environment: Mapping[str, str] = MappingProxyType({}),
+        **settings: Any,
+    ) -> Program:
         settings = {"lease_seconds": LEASE_SECONDS, "concurrency": 10, "drain_seconds": 10, **settings}
-        environment = {"WITNESS": str(self._witness), "PYTHONPATH": str(FOLDER)}
+        environment = {"WITNESS": str(self._witness), "PYTHONPATH": str(FOLDER), **environment}
         worker = self.programs.worker(
             self.database_url,
             zookeeper,

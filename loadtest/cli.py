@@ -13,6 +13,7 @@ from loadtest.polling import polling
 from loadtest.precision import precision
 from loadtest.recover import recover
 from loadtest.recurring import recurring
+from loadtest.scale import scale
 from loadtest.spike import spike
 
 app = typer.Typer(
@@ -34,3 +35,4 @@ app.command(help="One of two workers is killed: how long until its jobs run agai
 app.command(help="Many jobs that recur every minute: does every tick start on time?")(recurring)
 app.command(help="Claims a second with disjoint slices and without.")(polling)
 app.command(help="The same work by ringcron, by other schedulers and by bare SQL: ratios with ranges.")(compare)
+app.command(help="What grows with the number of scheduled jobs, and what with the number of workers?")(scale)

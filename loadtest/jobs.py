@@ -23,6 +23,8 @@ BALLAST_FROM: Final = timedelta(hours=6)
 """No ballast is due while a run may still be going."""
 BALLAST_OVER: Final = timedelta(days=365)
 CHUNK: Final = 10_000
+SAMPLED: Final = 5000
+"""Ids of ballast that are remembered, about."""
 
 
 class DueJob(NamedTuple):
@@ -51,15 +53,21 @@ def insert_jobs(
     database.copy("copy_one_offs", ["".join(lines)])
 
 
-def insert_ballast(database: Database, count: int, *, handler: str, progress: Progress) -> None:
-    """Store `count` jobs that are due over the year from six hours ahead on, and have the tables analysed."""
+def insert_ballast(database: Database, count: int, *, handler: str, progress: Progress) -> list[UUID]:
+    """Store `count` jobs that are due over the year from six hours ahead on, and have the tables analysed.
+
+    Returns the ids of some of them, spread over all.
+    """
+    some: list[UUID] = []
     if count:
         now = database.now()
-        database.copy("copy_one_offs", _ballast(count, now, handler, progress))
+        database.copy("copy_one_offs", _ballast(count, now, handler, progress, some))
     database.run("analyze_jobs")
+    return some
 
 
-def _ballast(count: int, now: datetime, handler: str, progress: Progress) -> Iterator[str]:
+def _ballast(count: int, now: datetime, handler: str, progress: Progress, some: list[UUID]) -> Iterator[str]:
+    every = max(1, count // SAMPLED)
     first = now + BALLAST_FROM
     span = int((BALLAST_OVER - BALLAST_FROM).total_seconds())
     prefix = f"{int(now.timestamp() * 1000):012x}"
@@ -75,6 +83,8 @@ def _ballast(count: int, now: datetime, handler: str, progress: Progress) -> Ite
             slot = int.from_bytes(digest, "big") % SLOT_COUNT
             due = (first + timedelta(seconds=random.random() * span)).isoformat()
             lines.append(_line(hexadecimal, slot, due, handler, now, "{}"))
+            if (begin + index) % every == 0:
+                some.append(UUID(hexadecimal))
         yield "".join(lines)
         progress.count("far-future jobs stored", begin + size, count)
 

@@ -26,6 +26,8 @@ class Figure:
     meaning: str = ""
     ideal: float | None = None
     """What arithmetic says it would be, where it says something."""
+    each: str = "runs"
+    """What `values` are of."""
 
     @property
     def median(self) -> float:
@@ -36,7 +38,7 @@ class Figure:
         middle = f"{number(self.median)} {self.unit}".strip()
         if len(self.values) < 2:
             return middle
-        return f"{middle}  ({number(min(self.values))} to {number(max(self.values))}, {len(self.values)} runs)"
+        return f"{middle}  ({number(min(self.values))} to {number(max(self.values))}, {len(self.values)} {self.each})"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

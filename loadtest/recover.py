@@ -7,6 +7,7 @@ is long when it first runs, so that it is running when its worker dies, and shor
 from __future__ import annotations
 
 import time
+from datetime import timedelta
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -23,6 +24,7 @@ from loadtest.progress import Progress
 from loadtest.runs import read_runs, written_starts
 from loadtest.session import Where, measure
 from loadtest.starts import Start
+from loadtest.trial import LEAD_SECONDS
 from ringcron.clock import SystemClock
 
 PATIENCE_SECONDS = 120.0
@@ -93,7 +95,8 @@ def _kill_one(
     offset = database.clock_offset()
     cluster.starts.read()
     now = database.now()
-    jobs = due_jobs([now] * count, created_at=now)
+    due_at = now + timedelta(seconds=LEAD_SECONDS)  # both workers know of them by then, and wake at the same time
+    jobs = due_jobs([due_at] * count, created_at=now)
     insert_jobs(database, jobs, handler=cluster.handler, created_at=now, payload=payload)
     starts: list[Start] = []
     deadline = clock.elapsed() + PATIENCE_SECONDS
@@ -117,13 +120,13 @@ def _kill_one(
             again.setdefault(start.job_id, start.at - killed_at)
         progress.count("jobs run again", len(again), len(stranded), f"{clock.elapsed() - killed_at:.1f} s")
         time.sleep(LOOK_SECONDS)
-    bounds = {"from_at": now, "until_at": now.replace(year=now.year + 1), "handler": cluster.handler}
+    bounds = {"from_at": now, "until_at": now + timedelta(hours=2), "handler": cluster.handler}
     while database.run("jobs_left", **bounds)[0][1] and clock.elapsed() < deadline + payload["seconds"]:
         time.sleep(LOOK_SECONDS)
     starts += cluster.starts.read()
     runs = read_runs(database, since=now.timestamp())
-    due_at = {occurrence(job.id, job.due_at.timestamp()): job.due_at.timestamp() for job in jobs}
-    verdict = check(due_at, written_starts(starts, offset), runs)
+    dues = {occurrence(job.id, job.due_at.timestamp()): job.due_at.timestamp() for job in jobs}
+    verdict = check(dues, written_starts(starts, offset), runs)
     problems = verdict.problems()
     if stranded - again.keys():
         problems.append(f"{len(stranded - again.keys())} jobs did not run again within {PATIENCE_SECONDS:g} s")

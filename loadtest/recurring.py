@@ -29,7 +29,7 @@ from loadtest.progress import Progress
 from loadtest.runs import Started, read_runs, recorded_starts, written_starts
 from loadtest.session import Where, measure_anywhere
 from loadtest.spike import report_cpu, workers_started
-from loadtest.trial import usage_of
+from loadtest.trial import usage_of, usage_since
 from ringcron.clock import SystemClock
 
 MINUTE: Final = timedelta(minutes=1)
@@ -80,10 +80,10 @@ def recurring(
             first += MINUTE
         ticks = [first + tick * MINUTE for tick in range(minutes)]
         ids = _create(cluster, jobs, ticks, progress)
-        used = usage_of(cluster)
+        before = usage_of(cluster)
         offset = cluster.database.clock_offset()
         _watch(cluster, ids, ticks, offset, progress)
-        used = [None if a is None or b is None else b - a for a, b in zip(used, usage_of(cluster), strict=True)]
+        used = usage_since(cluster, before)
         runs = read_runs(cluster.database, since=now.timestamp())
         offset = (offset + cluster.database.clock_offset()) / 2
         starts = written_starts(cluster.starts.read(), offset) if cluster.starts is not None else recorded_starts(runs)
@@ -145,8 +145,8 @@ def _report(outcome: Outcome, verdict: Verdict, starts: Sequence[Started], ticks
     late = sum(delay > PROMISED_SECONDS for delay in every)
     outcome.figure("ticks expected", verdict.expected, "")
     outcome.figure("ticks run once", verdict.succeeded - len(verdict.duplicates), "")
-    outcome.figure("last start after its minute", [found[-1] for found in each.values()], "s", meaning="of each minute")
-    outcome.figure("p99 start delay", [Distribution.of(found).p99 for found in each.values()], "s")
+    outcome.figure("last start after its minute", [found[-1] for found in each.values()], "s", each="minutes")
+    outcome.figure("p99 start delay", [Distribution.of(found).p99 for found in each.values()], "s", each="minutes")
     outcome.figure(f"started later than {PROMISED_SECONDS:g} s", late, "ticks")
     outcome.tables.append(
         Table(

@@ -6,6 +6,7 @@ purpose is told as a sentence, and leaves no process behind.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from loadtest.record import finish
 from ringcron.cli.faults import told
 
 RESULTS: Final = Path("loadtest-out")
+PIPE_WIDTH: Final = 140
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -69,8 +71,13 @@ def measure_anywhere(where: Where, plan: ClusterPlan, outcome: Outcome, body: Bo
             versions = describe_versions(cluster.database)
             outcome.notes += cluster.blind_spots
             body(cluster, outcome, progress)
-    code = finish(outcome, folder, machine=machine, versions=versions, console=Console())
+    code = finish(outcome, folder, machine=machine, versions=versions, console=console_for_people())
     raise typer.Exit(code)
+
+
+def console_for_people() -> Console:
+    """Standard output, as wide as the terminal; in a pipe wide enough for a line of figures."""
+    return Console(width=None if sys.stdout.isatty() else PIPE_WIDTH)
 
 
 def _opened(

@@ -121,7 +121,7 @@ def run_trial(
         samples = sampler.samples
     else:
         complete_at, samples = watch.until_complete(look), []
-    used = [None if a is None or b is None else b - a for a, b in zip(usage, usage_of(cluster), strict=True)]
+    used = usage_since(cluster, usage)
     t = origin.timestamp()
     runs = read_runs(database, since=now.timestamp())  # from before T: an early claim must be seen
     # Read again: over a long trial the two clocks may have drifted apart.
@@ -199,6 +199,15 @@ def usage_of(cluster: Cluster) -> tuple[float | None, float | None]:
     if cluster.postgres_pid is None:
         return None, None
     return cpu_seconds([cluster.postgres_pid]), cpu_seconds(worker.pid for worker in cluster.workers)
+
+
+def usage_since(cluster: Cluster, before: tuple[float | None, float | None]) -> tuple[float | None, float | None]:
+    """What they have used since then."""
+    now = usage_of(cluster)
+    return (
+        None if before[0] is None or now[0] is None else now[0] - before[0],
+        None if before[1] is None or now[1] is None else now[1] - before[1],
+    )
 
 
 def _by_worker(runs: Sequence[RunRow]) -> dict[str, int]:

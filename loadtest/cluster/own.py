@@ -99,6 +99,8 @@ class OwnCluster:
         self.api_key: str | None = None
         self.worker_start_seconds: list[float] = []
         """How long each wave of workers took until it had reported itself, divided by its size."""
+        self.rebalance_seconds = 0.0
+        """How long the ring took to be shared out after the last of the workers started last had reported itself."""
         self._progress = progress
         self._clock = SystemClock()
         self._postgres = PostgresServer(folder / "postgres", settings={**POSTGRES_SETTINGS, **plan.postgres})
@@ -207,7 +209,7 @@ class OwnCluster:
             self._until(lambda names=names: names <= self._reported(), "the workers have reported themselves")  # type: ignore[misc]
             self.worker_start_seconds.append((self._clock.elapsed() - began) / wave)
             self._progress.count("workers started", len(started), count)
-        self.until_assigned()
+        self.rebalance_seconds = self.until_assigned()
         return started
 
     def until_assigned(self) -> float:

@@ -83,13 +83,14 @@ async def redrive_jobs(request: web.Request) -> web.Response:
 
 async def cancel_run(request: web.Request) -> web.Response:
     query_of(request, NoQuery)
-    job_id, generation = _run_id_of(request)
+    job_id, generation = run_id_of(request)
     worker_id = await store_of(request).request_cancel(job_id, generation, act_of(request, Action.CANCEL_RUN))
     note_cancel(request, job_id, generation)
     return json_answer({"runId": f"{job_id}.{generation}", "workerId": worker_id}, status=202)
 
 
-def _run_id_of(request: web.Request) -> tuple[UUID, int]:
+def run_id_of(request: web.Request) -> tuple[UUID, int]:
+    """The job and the generation of the run in the path. Raises RunNotFound where it is no id of a run."""
     text = request.match_info["runId"]
     form = _RUN_ID.fullmatch(text)
     try:
@@ -104,11 +105,11 @@ async def explain_job(request: web.Request) -> web.Response:
     query_of(request, NoQuery)
     store = store_of(request)
     job = await store.get_job(job_id_of(request))
-    facts = await _facts(store, job)
+    facts = await facts_of(store, job)
     return json_answer(explanation_answer(job, explain(job, facts), facts.now))
 
 
-async def _facts(store: ApiStore, job: Job) -> Facts:
+async def facts_of(store: ApiStore, job: Job) -> Facts:
     """What is known beside the job, as far as its state makes it matter."""
     now = await store.read_clock()
     if job.state is not JobState.DUE or job.next_run_at is None:

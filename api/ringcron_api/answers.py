@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Any
 
 from pydantic.alias_generators import to_camel
@@ -135,6 +136,7 @@ def run_id(job_id: object, lease_generation: int) -> str:
     return f"{job_id}.{lease_generation}"
 
 
+@lru_cache(maxsize=1000)
 def duration_text(seconds: float) -> str:
     """ISO 8601. A stored number that no duration can be (negative, infinite) is shown as the nearest one that can."""
     if not seconds > 0:  # NaN too

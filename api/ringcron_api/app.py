@@ -18,6 +18,10 @@ from ringcron.store.keys import KeyStore
 from ringcron.store.pool import Pool
 from ringcron_api.access import Access
 from ringcron_api.bell import RINGER, ring_all
+from ringcron_api.dashboard.keys import PAINTER, STREAM
+from ringcron_api.dashboard.picture import Painter
+from ringcron_api.dashboard.routes import PAGES
+from ringcron_api.dashboard.stream import Stream
 from ringcron_api.idempotency import AnswerOnce
 from ringcron_api.key_ring import KeyRing
 from ringcron_api.keys import ACCESS, CLOCK, DOCUMENT, PAGE, POOL, SHARDS, STORE
@@ -58,6 +62,8 @@ def make_app(
         app[STORE] = ApiStore(pool, clock=clock, patient=pool.patient(PATIENT_SECONDS))
         app[POOL] = PoolReader(app[STORE], clock)
         app[SHARDS] = ShardReader(app[POOL])
+        app[PAINTER] = Painter(app[STORE], app[POOL], clock)
+        app[STREAM] = Stream(app[PAINTER], clock)
         ring = KeyRing(KeyStore(pool, clock=clock), clock)
         app[ACCESS] = Access(ring, operations, may_be_open=may_be_open, now=app[STORE].now)
         yield
@@ -70,11 +76,15 @@ def make_app(
         yield
         await app[RINGER].close()
 
+    async def end_streams(app: web.Application) -> None:
+        await app[STREAM].close()
+
     app.cleanup_ctx.append(store)
+    app.on_shutdown.append(end_streams)
     if bell == "listen":
         app.cleanup_ctx.append(ringer)
     once = AnswerOnce(clock)
-    for operation in OPERATIONS:
+    for operation in (*OPERATIONS, *PAGES):
         handler = once.wrap(operation) if operation.idempotent else operation.handler
         methods = ("GET", "HEAD") if operation.method == "GET" else (operation.method,)
         for method in methods:

@@ -26,13 +26,15 @@ async def create_job(request: web.Request) -> web.Response:
     query = query_of(request, CreateJobQuery)
     document, held_back = await json_body(request)
     store = store_of(request)
-    creation = read_creation(document, held_back, await store.now())
+    now = await store.now()
+    creation = read_creation(document, held_back, now)
+    new = creation.new
     if query.dry_run:
-        _, job = await store.rehearse(lambda within: within.insert_job(creation.new, creation.on_conflict))
-        return json_answer(created_answer(job, next_runs(job, creation.new.created_at)))
-    what, job = await store.insert_job(creation.new, creation.on_conflict)
+        _, job = await store.rehearse(lambda within: within.insert_job(new, creation.on_conflict))
+        return json_answer(created_answer(job, next_runs(job, now)))
+    what, job = await store.insert_job(new, creation.on_conflict)
     note_job(request, job)
-    answer = created_answer(job, next_runs(job, creation.new.created_at))
+    answer = created_answer(job, next_runs(job, now))
     status = 201 if what is Created.CREATED else 200
     return json_answer(answer, status=status, headers={"Location": f"/jobs/{job.id}"})
 

@@ -16,6 +16,7 @@ from aiohttp import hdrs, web
 from ringcron import metrics
 from ringcron.errors import StoreUnavailable
 from ringcron_api.callers import actor_of, last_act_of
+from ringcron_api.dashboard.problem_page import is_of_dashboard, problem_page
 from ringcron_api.keys import ACCESS, CLOCK
 from ringcron_api.problems import REQUEST_ID_HEADER, problem_of, request_id_of, unforeseen
 
@@ -65,6 +66,8 @@ async def _answer(request: web.Request, handler: Handler, request_id: str) -> we
             problem = unforeseen()
         elif isinstance(error, StoreUnavailable):
             _log.warning("the database cannot be used", request_id=request_id, reason=str(error))
+        if is_of_dashboard(request):
+            return problem_page(request, problem, request_id)
         return problem.response(instance=request.path, request_id=request_id)
 
 

@@ -46,10 +46,12 @@ async def json_body(request: web.Request, kinds: Sequence[str] = (JSON,)) -> tup
 
 def demand_json(request: web.Request, kinds: Sequence[str]) -> None:
     """Raises Problem `unsupported-media-type` unless the body is one of `kinds`, in UTF-8 and uncompressed."""
-    if request.content_type not in kinds or "Content-Type" not in request.headers:
-        raise Problem("unsupported-media-type", f"send JSON, with Content-Type: {' or '.join(kinds)}")
-    if request.charset not in (None, "utf-8", "UTF-8"):
-        raise Problem("unsupported-media-type", "send UTF-8, the only encoding that JSON has")
+    given = request.headers.get("Content-Type")
+    if given not in kinds:  # else there are no parameters to be read
+        if given is None or request.content_type not in kinds:
+            raise Problem("unsupported-media-type", f"send JSON, with Content-Type: {' or '.join(kinds)}")
+        if request.charset not in (None, "utf-8", "UTF-8"):
+            raise Problem("unsupported-media-type", "send UTF-8, the only encoding that JSON has")
     if request.headers.get("Content-Encoding", "identity").lower() != "identity":
         raise Problem("unsupported-media-type", "send the body uncompressed")
 
@@ -60,6 +62,12 @@ async def read_body(request: web.Request, limit: int = BODY_LIMIT) -> bytes:
         return request[_BODY]
     if (request.content_length or 0) > limit:
         raise _too_large(limit)
+    if request.content.is_eof() and request.content.exception() is None:  # a small body came with its head
+        body = request.content.read_nowait()
+        if len(body) > limit:
+            raise _too_large(limit)
+        request[_BODY] = body
+        return body
     parts = []
     size = 0
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -72,11 +73,12 @@ class Session:
         return contestant.name not in self.results.absent and (work.limit or contestant.kind != "limit")
 
     def _run_once(self, work: Work, contestant: Contestant, number: int, ballast: int) -> None:
+        load = os.getloadavg()[0]
         try:
             measured, broken = self._run_work(work, contestant, ballast), None
         except (Broken, LocalServerError, psycopg.Error) as error:
             measured, broken = Measured(figures={}), str(error) or type(error).__name__
-        document = run_document(work, contestant.name, number, ballast, measured, broken)
+        document = run_document(work, contestant.name, number, ballast, measured, broken) | {"loadBefore": load}
         self.results.runs.append(document)
         self._progress.say(f"    {describe(work, document)}")
 

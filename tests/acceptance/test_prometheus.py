@@ -12,7 +12,6 @@ from tests.acceptance.conftest import Cluster, instant
 from tests.support.prometheus import dashboard_expressions, find_prometheus, running_prometheus, shipped_rules
 from tests.support.waiting import until_sync
 
-
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(180)]
 
 

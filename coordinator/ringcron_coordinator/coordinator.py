@@ -14,6 +14,7 @@ from typing import Final
 import structlog
 
 from ringcron import metrics
+from ringcron.assignment import Assignment
 from ringcron.clock import Clock
 from ringcron.errors import BadAssignment, MembershipUnavailable
 from ringcron.membership import Published, Session, Tree
@@ -111,7 +112,15 @@ class Coordinator:
     def _lead(self, node: str, tree: Tree) -> None:
         if self.leader is not None:
             return
-        self.leader = Leader(self._settings, tree, id=self._id, node=node, ring_size=SLOT_COUNT, clock=self._clock)
+        self.leader = Leader(
+            self._settings,
+            tree,
+            id=self._id,
+            node=node,
+            ring_size=SLOT_COUNT,
+            clock=self._clock,
+            note=self._note,
+        )
         self._perform_duties()
         _log.info("leading", node=node)
 
@@ -133,6 +142,10 @@ class Coordinator:
         duties, self._duties = self._duties, None
         if duties is not None:
             await duties.stop()
+
+    def _note(self, before: Assignment | None, published: Assignment) -> None:
+        if self._duties is not None:
+            self._duties.epochs.note(before, published)
 
     async def _perform_duties_alone(self, drain: asyncio.Event) -> None:
         """Without ZooKeeper there are no slices to assign; upkeep takes a lock in the database, so two do no harm."""

@@ -20,10 +20,12 @@ from ringcron.store.census import take_census
 from ringcron.store.pool import Pool
 from ringcron.store.upkeep import Upkeep
 from ringcron.store.zone_rules import ZoneRules
+from ringcron_coordinator.epoch_log import EpochLog
 from ringcron_coordinator.lag import LagReport
 
 LAG_SECONDS: Final = 1.0
 CENSUS_SECONDS: Final = 5.0
+EPOCHS_SECONDS: Final = 0.5
 ZONE_RULES_SECONDS: Final = 0.5
 """Between two portions of waiting jobs that are brought to this version of tzdata."""
 UPKEEP_STATEMENT_SECONDS: Final = 120.0
@@ -53,7 +55,9 @@ class Duties:
                 seconds=UPKEEP_STATEMENT_SECONDS,
             ),
         ]
-        self._lag = LagReport(ApiStore(self._pools[0], clock=clock))
+        store = ApiStore(self._pools[0], clock=clock)
+        self._lag = LagReport(store)
+        self.epochs = EpochLog(store)
         self._upkeep = Upkeep(
             self._pools[1],
             clock,
@@ -70,6 +74,7 @@ class Duties:
         self._tasks = [
             asyncio.create_task(repeat("lag", LAG_SECONDS, self._lag.look, clock=self._clock)),
             asyncio.create_task(repeat("census", CENSUS_SECONDS, self._take_census, clock=self._clock)),
+            asyncio.create_task(repeat("epochs", EPOCHS_SECONDS, self.epochs.write, clock=self._clock)),
             asyncio.create_task(repeat("upkeep", self._upkeep_seconds, self._keep_up, clock=self._clock)),
             asyncio.create_task(repeat("zone rules", ZONE_RULES_SECONDS, self._follow_zones, clock=self._clock)),
         ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from typing import Final
 
 import structlog
@@ -34,12 +34,21 @@ class Leader:
     """One term of office."""
 
     def __init__(
-        self, settings: CoordinatorSettings, tree: Tree, *, id: str, node: str, ring_size: int, clock: Clock
+        self,
+        settings: CoordinatorSettings,
+        tree: Tree,
+        *,
+        id: str,
+        node: str,
+        ring_size: int,
+        clock: Clock,
+        note: Callable[[Assignment | None, Assignment], None] = lambda before, published: None,
     ) -> None:
-        """`node` is the path of our node in the election."""
+        """`node` is the path of our node in the election. `note` is told what was published, and over what."""
         self.node = node
         self._assignment: Assignment | None = None
         self._tree = tree
+        self._note = note
         self._id = id
         self._ring_size = ring_size
         self._clock = clock
@@ -81,6 +90,7 @@ class Leader:
                 return published  # nothing counts as acted on: the next step decides again
             self._patience.act()
             self._say(following, members, passed_over)
+            self._note(previous, following)
         if planning:
             self._quiet.act()
         return published

@@ -120,6 +120,9 @@ class HandlerRegistry:
         except KeyError:
             raise HandlerNotFound(f"no handler {name!r} here; there are: {', '.join(self.names())}") from None
 
+    def find(self, name: str) -> Handler | None:
+        return self._handlers.get(name)
+
     def names(self) -> tuple[str, ...]:
         return tuple(sorted(self._handlers))
 

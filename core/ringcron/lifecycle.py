@@ -89,7 +89,7 @@ def after_run(
 def _carrying(going: Going, completion: Completion) -> Completion:
     """The completion with the wishes that have not taken effect: a trigger that another run of this job comes before,
     a patch of a run that was handed back."""
-    if completion.state not in (JobState.DUE, JobState.PAUSED):
+    if not going.waiting or completion.state not in (JobState.DUE, JobState.PAUSED):
         return completion
     served = {"pause"}
     if completion.cause is Cause.MANUAL and completion.attempt == 0:

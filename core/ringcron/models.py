@@ -166,6 +166,8 @@ class Claim:
     claimed_at: datetime
     decided_until: datetime
     lost: int  # > 0: a quarantined row, claimed alone
+    inline: tuple[Any, ...] | None = field(default=None, compare=False, repr=False)
+    """Its definition, undecoded, where that is small enough to have come with the claim (store.claimed)."""
 
     @property
     def run_id(self) -> str:

@@ -1,4 +1,4 @@
-"""From claims to completions: read, settle, run, decide.
+"""From claims to completions: decode, settle, run, decide.
 
 Invariant: no handler starts before its row was decoded by itself and its missed ticks were settled under the fence; and
 whatever happens to a run, exactly one completion is handed to the completer (the fence decides whether it counts).
@@ -18,13 +18,13 @@ import structlog
 from ringcron import metrics
 from ringcron.clock import Clock, DatabaseClock
 from ringcron.errors import ScheduleError, StatementFailed, StatementRefused, StoreUnavailable
-from ringcron.lifecycle import Completion, after_run
-from ringcron.models import Claim, JobState, RunOutcome
+from ringcron.models import Claim, RunOutcome
 from ringcron.policies import Settlement, next_cancelling_tick, settle
 from ringcron.store.answers import EndedRun
 from ringcron.store.claimed import Claimed, Undecodable
 from ringcron.store.worker import WorkerStore
 from ringcron_shard_worker.completer import Completer
+from ringcron_shard_worker.endings import buried, completion_of, ended_run
 from ringcron_shard_worker.execution import Execution, RunControl, RunRequest, RunResult, StopReason
 from ringcron_shard_worker.leases import Leases
 
@@ -50,7 +50,10 @@ class Runner:
         self._execution = execution
         self._clock = clock
         self._database_clock = database_clock
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._awaited: set[asyncio.Task[None]] = set()
+        self._running = 0
+        self._none_runs = asyncio.Event()
+        self._none_runs.set()
         self.troubled_until = 0.0
         """Until when (elapsed) nothing should be claimed here: a run could not even be begun."""
         self.completer = Completer(store, leases, self.decide_again, due_again)
@@ -58,39 +61,35 @@ class Runner:
     async def start(self, claims: Sequence[Claim], trust_until: float) -> None:
         """Take over fresh claims. Raises StoreUnavailable where they could not be read or settled; those that were not
         started are then no longer among the leases, for the claimer to hand back."""
+        controls = {claim.id: RunControl(trust_until) for claim in claims}
         for claim in claims:
-            self._leases.add(claim, RunControl(trust_until))
-        started: set[Claim] = set()
+            self._leases.add(claim, controls[claim.id])
+        waiting = {claim.id: claim for claim in claims}
         try:
-            decoded = await self._store.read_claimed(claims)
-            for row in decoded:
-                if isinstance(row, Undecodable):
-                    started.add(row.claim)
-                    self._bury(row.claim, row.revision, row.reason)
-            await self._settle_and_run([row for row in decoded if isinstance(row, Claimed)], started)
+            await self._settle_and_begin(await self._store.definitions(claims), controls, waiting)
         finally:
-            for claim in claims:
-                if claim not in started:
-                    self._leases.drop(claim)
+            for claim in waiting.values():
+                self._leases.drop(claim)
 
-    async def _settle_and_run(self, rows: Sequence[Claimed], started: set[Claim]) -> None:
+    async def _settle_and_begin(
+        self, rows: Sequence[Claimed | Undecodable], controls: dict[UUID, RunControl], waiting: dict[UUID, Claim]
+    ) -> None:
+        """Begin each row, and take it out of `waiting` then."""
         to_settle: list[tuple[Claimed, Settlement]] = []
         for row in rows:
-            try:
-                settlement = settle(row.going)
-            except ScheduleError as fault:
-                started.add(row.claim)
-                self._bury(row.claim, row.revision, f"its schedule cannot be evaluated: {fault}")
-                continue
-            except Exception as fault:  # of this row alone: its neighbours run
-                started.add(row.claim)
-                self._bury(row.claim, row.revision, f"it cannot be decided on: {type(fault).__name__}: {fault}")
-                continue
-            if settlement is None:
-                started.add(row.claim)
-                self._begin(row)
+            claim = row.claim
+            if isinstance(row, Undecodable):
+                fault: str | None = row.reason
             else:
-                to_settle.append((row, settlement))
+                fault, settlement = _settlement_of(row)
+                if settlement is not None:
+                    to_settle.append((row, settlement))
+                    continue
+            del waiting[claim.id]
+            if isinstance(row, Claimed) and fault is None:
+                self._begin(row, controls[claim.id])
+            else:
+                self._bury(claim, row.revision, fault or "")
         if not to_settle:
             return
         passed = await self._settle([(row.claim, settlement) for row, settlement in to_settle])
@@ -100,15 +99,8 @@ class Runner:
             if settlement.skip is not None:
                 metrics.OCCURRENCES_MISSED[settlement.skip.reason].inc(settlement.skip.count)
             if not settlement.release:
-                started.add(row.claim)
-                self._begin(_settled(row, settlement))
-
-    def _begin(self, row: Claimed) -> None:
-        """Run it, or end it unrun where a cancel was requested before anybody could stop it."""
-        if row.cancel_requested:
-            self._end_unrun(row, RunOutcome.CANCELLED)
-        else:
-            self._spawn(row)
+                del waiting[row.claim.id]
+                self._begin(_settled(row, settlement), controls[row.claim.id])
 
     async def _settle(self, settlements: Sequence[tuple[Claim, Settlement]]) -> set[UUID]:
         """The ids whose settlement was written. One that fails by itself leaves only its own lease to lapse."""
@@ -121,56 +113,77 @@ class Runner:
             middle = len(settlements) // 2
             return await self._settle(settlements[:middle]) | await self._settle(settlements[middle:])
 
-    def _spawn(self, row: Claimed) -> None:
-        task = asyncio.create_task(self._run(row), name=row.claim.run_id)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    async def _run(self, row: Claimed) -> None:
-        claim = row.claim
-        held = self._leases.get(claim.id, claim.lease_generation)
-        if held is None:
+    def _begin(self, row: Claimed, control: RunControl) -> None:
+        """Run it, or end it unrun where a cancel was requested before anybody could stop it."""
+        if row.cancel_requested:
+            now = self._clock.elapsed()
+            self._end(row, RunResult(outcome=RunOutcome.CANCELLED), now, now)
             return
-        started_at = self._clock.elapsed()
+        claim, definition = row.claim, row.going.definition
         delay = (self._database_clock.now() - claim.next_run_at).total_seconds()
         metrics.RUN_START_DELAY[_start_cause(claim)].observe(max(0.0, delay))
         request = RunRequest(
             job_id=claim.id,
             run_id=claim.run_id,
             handler=claim.handler,
-            payload=row.going.definition.payload,
+            payload=definition.payload,
             scheduled_for=claim.scheduled_for,
             attempt=claim.attempt,
             lease_generation=claim.lease_generation,
-            timeout_seconds=row.going.definition.timeout_seconds,
+            timeout_seconds=definition.timeout_seconds,
             solo=claim.lost > 0,
         )
+        self._running += 1
+        self._none_runs.clear()
         stop_at_tick: asyncio.TimerHandle | None = None
+
+        def over(result: RunResult, began_at: float) -> None:
+            if stop_at_tick is not None:
+                stop_at_tick.cancel()
+            self._over(row, result, began_at)
+
         try:
-            stop_at_tick = self._stop_at_tick(row, held.control)
-            result = await self._execution.run(request, held.control)
+            stop_at_tick = self._stop_at_tick(row, control)
+            if self._execution.begin(request, control, over):
+                return
+        except Exception as fault:
+            over(_our_fault(request, fault), self._clock.elapsed())
+            return
+        task = asyncio.create_task(self._await(request, control, over), name=request.run_id)
+        self._awaited.add(task)
+        task.add_done_callback(self._awaited.discard)
+
+    async def _await(
+        self, request: RunRequest, control: RunControl, over: Callable[[RunResult, float], object]
+    ) -> None:
+        began_at = self._clock.elapsed()
+        try:
+            result = await self._execution.run(request, control)
         except asyncio.CancelledError:
             raise
         except BaseException as error:
-            # A fault of ours, or of a machine out of processes or files: not the job's, so it spends no attempt.
-            _log.exception("execution failed", job=str(claim.id), run=claim.run_id)
-            result = RunResult(
-                outcome=RunOutcome.INTERRUPTED,
-                error=f"ringcron could not run it: {type(error).__name__}: {error}",
-                trouble_seconds=TROUBLE_SECONDS,
-            )
-        finally:
-            if stop_at_tick is not None:
-                stop_at_tick.cancel()
+            result = _our_fault(request, error)
+        over(result, began_at)
+
+    def _over(self, row: Claimed, result: RunResult, began_at: float) -> None:
+        """The handler has ended, or could not be begun."""
+        self._running -= 1
+        if not self._running:
+            self._none_runs.set()
         finished_at = self._clock.elapsed()
-        self.troubled_until = max(self.troubled_until, finished_at + result.trouble_seconds)
-        self._leases.ended(claim)
-        metrics.RUN_DURATION[claim.handler].observe(finished_at - started_at)
+        if result.trouble_seconds:
+            self.troubled_until = max(self.troubled_until, finished_at + result.trouble_seconds)
+        metrics.RUN_DURATION[row.claim.handler].observe(finished_at - began_at)
+        self._end(row, result, began_at, finished_at)
+
+    def _end(self, row: Claimed, result: RunResult, started_at: float, finished_at: float) -> None:
+        self._leases.ended(row.claim)
+        now = self._database_clock.now()
         try:
-            ended = self._ended(row, result, started_at, finished_at)
+            ended = ended_run(row, result, started_at=started_at, finished_at=finished_at, now=now)
         except Exception as fault:
-            _log.exception("a run cannot be decided on", job=str(claim.id), run=claim.run_id)
-            self._bury(claim, row.revision, f"it cannot be decided on: {type(fault).__name__}: {fault}")
+            _log.exception("a run cannot be decided on", job=str(row.claim.id), run=row.claim.run_id)
+            self._bury(row.claim, row.revision, f"it cannot be decided on: {type(fault).__name__}: {fault}")
             return
         self.completer.put(ended)
 
@@ -183,63 +196,10 @@ class Runner:
         loop = asyncio.get_running_loop()
         return loop.call_later(max(0.0, seconds), control.stop, StopReason.CANCEL_REQUESTED)
 
-    def _ended(self, row: Claimed, result: RunResult, started_at: float, finished_at: float) -> EndedRun:
-        completion = after_run(
-            row.going,
-            result.outcome,
-            now=self._database_clock.now(),
-            random=random.random(),
-            error=result.error,
-            retry_after_seconds=result.retry_after_seconds,
-            dead=result.dead,
-        )
-        return EndedRun(
-            claim=row.claim,
-            revision=row.revision,
-            outcome=result.outcome,
-            error=result.error,
-            result=result.result,
-            started_at=started_at,
-            finished_at=finished_at,
-            completion=completion,
-            retry_after_seconds=result.retry_after_seconds,
-            dead=result.dead,
-        )
-
-    def _end_unrun(self, row: Claimed, outcome: RunOutcome) -> None:
-        now = self._clock.elapsed()
-        result = RunResult(outcome=outcome, error=None, result=None, retry_after_seconds=None, dead=False)
-        self._leases.ended(row.claim)
-        self.completer.put(self._ended(row, result, now, now))
-
     def _bury(self, claim: Claim, revision: int, reason: str) -> None:
         """The job goes dead with its reason; its neighbours run."""
-        now = self._clock.elapsed()
         self._leases.ended(claim)
-        completion = Completion(
-            state=JobState.DEAD,
-            next_run_at=None,
-            delay_seconds=0.0,
-            scheduled_for=claim.scheduled_for,
-            cause=claim.cause,
-            attempt=claim.attempt,
-            lost=0,
-            decided_until=claim.decided_until,
-            kept=(),
-            dead_reason=reason,
-        )
-        self.completer.put(
-            EndedRun(
-                claim=claim,
-                revision=revision,
-                outcome=RunOutcome.FAILED,
-                error=reason,
-                result=None,
-                started_at=now,
-                finished_at=now,
-                completion=completion,
-            )
-        )
+        self.completer.put(buried(claim, revision, reason, self._clock.elapsed()))
 
     async def decide_again(self, moved: Sequence[EndedRun]) -> list[EndedRun]:
         """The definitions of these changed while they ran: read them again and decide on the new ones."""
@@ -252,20 +212,13 @@ class Runner:
                 _log.warning("changed definitions cannot be read yet", count=len(moved), error=str(error))
                 await asyncio.sleep(random.uniform(0.2, 1.0))
         decided = []
+        now = self._database_clock.now()
         for row in rows:
             ended = by_id[row.claim.id]
             if isinstance(row, Undecodable):
                 self._bury(row.claim, row.revision, row.reason)
                 continue
-            completion = after_run(
-                row.going,
-                ended.outcome,
-                now=self._database_clock.now(),
-                random=random.random(),
-                error=ended.error,
-                retry_after_seconds=ended.retry_after_seconds,
-                dead=ended.dead,
-            )
+            completion = completion_of(row, ended, now)
             decided.append(dataclasses.replace(ended, revision=row.revision, completion=completion))
         for job_id in by_id.keys() - {row.claim.id for row in rows}:
             self._leases.drop(by_id[job_id].claim)
@@ -273,8 +226,27 @@ class Runner:
 
     async def ended(self) -> None:
         """Wait until no handler runs."""
-        while self._tasks:
-            await asyncio.wait(set(self._tasks))
+        await self._none_runs.wait()
+
+
+def _settlement_of(row: Claimed) -> tuple[str | None, Settlement | None]:
+    """Why the row goes dead, or what is to be settled before it runs; of this row alone: its neighbours run."""
+    try:
+        return None, settle(row.going)
+    except ScheduleError as fault:
+        return f"its schedule cannot be evaluated: {fault}", None
+    except Exception as fault:
+        return f"it cannot be decided on: {type(fault).__name__}: {fault}", None
+
+
+def _our_fault(request: RunRequest, error: BaseException) -> RunResult:
+    """A fault of ours, or of a machine out of processes or files: not the job's, so it spends no attempt."""
+    _log.error("execution failed", job=str(request.job_id), run=request.run_id, exc_info=error)
+    return RunResult(
+        outcome=RunOutcome.INTERRUPTED,
+        error=f"ringcron could not run it: {type(error).__name__}: {error}",
+        trouble_seconds=TROUBLE_SECONDS,
+    )
 
 
 def _start_cause(claim: Claim) -> str:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from functools import lru_cache
+from typing import Any, Final
 
 import orjson
 
 from ringcron.going import Going
-from ringcron.models import Catchup, Claim, Definition, OnExhausted, Overlap, RetryPolicy
-from ringcron.schedule import parse_schedule
+from ringcron.models import Catchup, Cause, Claim, Definition, OnExhausted, Overlap, RetryPolicy
+from ringcron.schedule import Schedule, parse_schedule
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,55 +37,104 @@ class Undecodable:
     reason: str
 
 
-def decode_claimed(claim: Claim, row: Sequence[Any]) -> Claimed | Undecodable:
-    """Decode one row of read_claimed.sql. Never raises for what the row holds."""
-    try:
-        return _decode(claim, row)
-    except Exception as fault:  # whatever a hostile row brings about: this row alone is at fault
-        return Undecodable(
-            claim=claim, revision=row[20], reason=f"its row cannot be decoded: {type(fault).__name__}: {fault}"
-        )
+CLOCK: Final = 10
+"""The column of claim.sql with the database's clock; the definition follows it."""
+_PAYLOAD: Final = CLOCK + 1
+_REVISION: Final = 18
+_CAUSES: Final = {cause.value: cause for cause in Cause}
 
 
-def _decode(claim: Claim, row: Sequence[Any]) -> Claimed:
-    schedule = None if row[3] is None else orjson.loads(row[3])
-    definition = Definition(
-        handler=claim.handler,
-        payload=orjson.loads(row[2]),
-        schedule=schedule,
-        run_at=row[4],
-        retry=RetryPolicy(
-            max_attempts=row[5],
-            min_backoff_seconds=row[6],
-            max_backoff_seconds=row[7],
-            multiplier=row[8],
-            max_lost=row[9],
-        ),
-        timeout_seconds=row[10],
-        overlap=Overlap(row[11]),
-        catchup=Catchup(row[12]),
-        catchup_window_seconds=row[13],
-        jitter_seconds=row[14],
-        on_exhausted=OnExhausted(row[15]),
+def claim_of(row: Sequence[Any]) -> Claim:
+    """One row of claim.sql."""
+    return Claim(
+        id=row[0],
+        next_run_at=row[1],
+        lease_generation=row[2],
+        handler=row[3],
+        attempt=row[4],
+        scheduled_for=row[5],
+        cause=_CAUSES[row[6]],
+        claimed_at=row[7],
+        decided_until=row[8],
+        lost=row[9],
+        inline=None if row[_PAYLOAD] is None else tuple(row[_PAYLOAD:]),
     )
+
+
+def decode_claimed(claim: Claim, definition: Sequence[Any]) -> Claimed | Undecodable:
+    """Decode the definition of one row, as read_claimed.sql has it from its third column on and claim.sql behind the
+    clock. Never raises for what the row holds."""
+    try:
+        return _decode(claim, definition)
+    except Exception as fault:  # whatever a hostile row brings about: this row alone is at fault
+        reason = f"its row cannot be decoded: {type(fault).__name__}: {fault}"
+        return Undecodable(claim=claim, revision=definition[_REVISION], reason=reason)
+
+
+def _decode(claim: Claim, definition: Sequence[Any]) -> Claimed:
+    payload, schedule, run_at, *policies, occurrences, kept, cancel_requested, waiting, revision = definition
+    retry, timeout, overlap, catchup, window, jitter, on_exhausted = _policies(*policies)
     return Claimed(
         going=Going(
             claim=claim,
-            definition=definition,
-            ticks=None if schedule is None else parse_schedule(schedule),
-            occurrences=row[16],
-            kept=tuple(row[17] or ()),
-            after_current=_after_current(row[19]),
-            waiting={} if row[19] is None else orjson.loads(row[19]),
+            definition=Definition(
+                handler=claim.handler,
+                payload=orjson.loads(payload),
+                schedule=None if schedule is None else orjson.loads(schedule),
+                run_at=run_at,
+                retry=retry,
+                timeout_seconds=timeout,
+                overlap=overlap,
+                catchup=catchup,
+                catchup_window_seconds=window,
+                jitter_seconds=jitter,
+                on_exhausted=on_exhausted,
+            ),
+            ticks=None if schedule is None else _ticks(schedule),
+            occurrences=occurrences,
+            kept=tuple(kept or ()),
+            after_current={} if waiting is None else _after_current(waiting),
+            waiting={} if waiting is None else orjson.loads(waiting),
         ),
-        revision=row[20],
-        cancel_requested=row[18],
+        revision=revision,
+        cancel_requested=cancel_requested,
     )
 
 
-def _after_current(text: str | None) -> dict[str, Any]:
+@lru_cache(maxsize=256)
+def _policies(
+    max_attempts: int,
+    min_backoff: float,
+    max_backoff: float,
+    multiplier: float,
+    max_lost: int,
+    timeout: float | None,
+    overlap: str,
+    catchup: str,
+    window: float,
+    jitter: float,
+    on_exhausted: str,
+) -> tuple[RetryPolicy, float | None, Overlap, Catchup, float, float, OnExhausted]:
+    """Most jobs have the same."""
+    retry = RetryPolicy(
+        max_attempts=max_attempts,
+        min_backoff_seconds=min_backoff,
+        max_backoff_seconds=max_backoff,
+        multiplier=multiplier,
+        max_lost=max_lost,
+    )
+    return retry, timeout, Overlap(overlap), Catchup(catchup), window, jitter, OnExhausted(on_exhausted)
+
+
+@lru_cache(maxsize=1024)
+def _ticks(schedule: str) -> Schedule:
+    """A schedule is worked out once; many jobs have the same, and a job's comes again and again."""
+    return parse_schedule(orjson.loads(schedule))
+
+
+def _after_current(text: str) -> dict[str, Any]:
     """What waits for the end of the run; a patch with its new ticks, ready to be asked."""
-    waiting: dict[str, Any] = {} if text is None else orjson.loads(text)
+    waiting: dict[str, Any] = orjson.loads(text)
     if moves := waiting.get("patch"):
         schedule, run_at = moves["schedule"], moves["runAt"]
         waiting["patch"] = {

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 import orjson
@@ -19,6 +19,9 @@ from ringcron.errors import LeaseLost
 from ringcron.models import Claim, Skip
 from ringcron.store.answers import Completed, EndedRun
 
+_OCCURRENCE: Final = ("scheduled_for", "cause", "attempt", "decided_until")
+_RARE: Final = ("kept", "dead_reason", "give_back", "patched", "after_current")
+_DAY: Final = timedelta(days=1) - timedelta(microseconds=1)
 _log = structlog.get_logger(__name__)
 
 Execute = Callable[..., Awaitable[list[tuple[Any, ...]]]]
@@ -45,31 +48,37 @@ async def complete_runs(execute: Execute, ended: Sequence[EndedRun], *, owner: s
 
 
 def _row(run: EndedRun, now: float) -> dict[str, Any]:
-    completion = run.completion
-    return {
-        "id": run.claim.id,
-        "next_run_at": run.claim.next_run_at,
-        "lease_generation": run.claim.lease_generation,
+    """One row of complete_runs.sql; what is as it was, or nothing, is left out: reading it is what costs there."""
+    claim, completion = run.claim, run.completion
+    row = {
+        "id": claim.id,
+        "next_run_at": claim.next_run_at,
+        "lease_generation": claim.lease_generation,
         "revision": run.revision,
         "outcome": run.outcome,
-        "error": run.error,
-        "result": None if run.result is None else orjson.Fragment(run.result),
         "started_ago": now - run.started_at,
         "finished_ago": now - run.finished_at,
         "state": completion.state,
-        "following": completion.next_run_at,
-        "delay": completion.delay_seconds,
-        "scheduled_for": completion.scheduled_for,
-        "cause": completion.cause,
-        "attempt": completion.attempt,
-        "decided_until": completion.decided_until,
-        "kept": list(completion.kept) or None,
-        "dead_reason": completion.dead_reason,
-        "give_back": completion.give_back,
-        "patched": completion.patched,
-        "after_current": completion.after_current,
-        **skip_fields(completion.skip),
     }
+    if run.error is not None:
+        row["error"] = run.error
+    if run.result is not None:
+        row["result"] = orjson.Fragment(run.result)
+    if completion.next_run_at is not None:
+        row["following"] = completion.next_run_at
+    if completion.delay_seconds:
+        row["delay"] = completion.delay_seconds
+    for field in _OCCURRENCE:
+        value = getattr(completion, field)
+        if value != getattr(claim, field):
+            row[field] = value
+    for field in _RARE:
+        value = getattr(completion, field)
+        if value:
+            row[field] = value
+    if completion.skip is not None:
+        row |= skip_fields(completion.skip)
+    return row
 
 
 async def _refuse(
@@ -115,9 +124,10 @@ def _token(run: EndedRun) -> tuple[UUID, int]:
 
 
 def span_of(claims: Sequence[Claim]) -> Mapping[str, datetime]:
-    """The bounds that prune partitions for these rows: their own next_run_at, both ends included."""
+    """The bounds that prune partitions for these rows: the days of their own next_run_at, both ends included."""
     instants = [claim.next_run_at for claim in claims]
-    return {"first_at": min(instants), "last_at": max(instants)}
+    first, last = (at.replace(hour=0, minute=0, second=0, microsecond=0) for at in (min(instants), max(instants)))
+    return {"first_at": first, "last_at": last + _DAY}
 
 
 def json_text(rows: Any) -> str:

@@ -28,7 +28,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Final, Protocol, TypeVar
 
 import psycopg
-from psycopg.adapt import Buffer
+from psycopg.adapt import Buffer, Transformer
 from psycopg.types.datetime import TimestamptzBinaryLoader, TimestamptzLoader
 
 from ringcron import metrics
@@ -74,6 +74,20 @@ class _TolerantBinaryLoader(_HostileInstant, TimestamptzBinaryLoader):
 def configure(connection: Connection) -> None:
     connection.adapters.register_loader("timestamptz", _TolerantTextLoader)
     connection.adapters.register_loader("timestamptz", _TolerantBinaryLoader)
+
+
+async def rows_of(cursor: psycopg.AsyncCursor[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """The rows of a binary result. Quick where every instant in it is one that Python can hold, tolerant where not."""
+    if cursor.description is None:
+        return []
+    try:
+        return await cursor.fetchall()
+    except psycopg.DataError:
+        assert cursor.pgresult is not None
+        cursor.adapters.register_loader("timestamptz", _TolerantBinaryLoader)
+        transformer = Transformer(cursor)
+        transformer.set_pgresult(cursor.pgresult)
+        return transformer.load_rows(0, cursor.pgresult.ntuples, tuple)
 
 
 def cut(connection: Connection) -> None:

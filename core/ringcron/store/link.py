@@ -10,14 +10,14 @@ from typing import Final
 
 import psycopg
 
-from ringcron.store.connection import CONNECT_SECONDS, Connection, configure, cut, limited
+from ringcron.store.connection import CONNECT_SECONDS, Connection, cut, limited
 from ringcron.store.opening import OpenedConnection
 from ringcron_sql import query
 
 PINNED_PLANS: Final = " ".join(
     f"-c {setting}"
     for setting in (
-        "plan_cache_mode=force_custom_plan",  # a generic plan cannot prune by bound parameters
+        "plan_cache_mode=force_generic_plan",  # what prunes partitions stands in the text (ringcron.store.pinned)
         "enable_seqscan=off",
         "enable_bitmapscan=off",
         "enable_hashjoin=off",
@@ -64,7 +64,6 @@ class Link:
             application_name=self._application_name,
             options=PINNED_PLANS,
         )
-        configure(connection)
         connection.prepare_threshold = 0
         if self._on_bell is not None:
             connection.add_notify_handler(self._heard_in_statement)

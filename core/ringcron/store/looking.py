@@ -29,6 +29,7 @@ GONE_SHOWN: Final = 50
 DEAD_GROUPED: Final = 10_000
 """Dead jobs that are grouped at most: the newest."""
 GROUPS_SHOWN: Final = 200
+EPOCHS_KEPT: Final = 1000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -64,17 +65,23 @@ class Transit:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Epoch:
+class EpochNote:
     """An assignment that a coordinator published."""
 
     epoch: int
-    at: datetime
     cause: str
     leader: str
     members: int
     slots_moved: int
     slots_unowned: int
     in_transit: tuple[Transit, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Epoch(EpochNote):
+    """The same, and when."""
+
+    at: datetime
 
 
 class Looking(Calls):
@@ -132,6 +139,25 @@ class Looking(Calls):
     async def epochs(self, limit: int) -> list[Epoch]:
         """The assignments last published, the newest first."""
         return [_epoch(row) for row in await self._rows(query("list_epochs"), {"limit": limit}, prepare=True)]
+
+    async def note_epoch(self, note: EpochNote) -> None:
+        """Write down an assignment that was published; a second time changes nothing."""
+        transits = [(one.arc.lo, one.arc.hi, one.giver, one.taker) for one in note.in_transit]
+        parameters = {
+            "epoch": note.epoch,
+            "cause": note.cause,
+            "leader": note.leader,
+            "members": note.members,
+            "slots_moved": note.slots_moved,
+            "slots_unowned": note.slots_unowned,
+            "in_transit": orjson.dumps(transits).decode(),
+            "kept": EPOCHS_KEPT,
+        }
+
+        async def work(connection: Connection) -> None:
+            await connection.execute(query("insert_epoch"), parameters)
+
+        await self._run(work)
 
     async def job_id_of_key(self, key: str) -> UUID | None:
         """The job that holds a business key."""

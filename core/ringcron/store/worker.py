@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from operator import attrgetter
 from typing import Any, Final
 from uuid import UUID
 
@@ -19,19 +20,20 @@ import structlog
 
 from ringcron.clock import Clock, DatabaseClock
 from ringcron.errors import StatementFailed, StatementRefused
-from ringcron.models import Arc, Cause, Claim, WorkerReport
+from ringcron.models import Arc, Claim, WorkerReport
 from ringcron.policies import Settlement
 from ringcron.ring import WHOLE_RING
 from ringcron.store.answers import Completed, EndedRun, Head, Peek, Reaped, Renewed
 from ringcron.store.bounds import UNBOUNDED, Bounds
-from ringcron.store.claimed import Claimed, Undecodable, decode_claimed
+from ringcron.store.claimed import CLOCK, Claimed, Undecodable, claim_of, decode_claimed
 from ringcron.store.completing import complete_runs, json_text, skip_fields, span_of
-from ringcron.store.connection import Connection, transact
+from ringcron.store.connection import Connection, rows_of, transact
 from ringcron.store.link import Link
-from ringcron_sql import query
+from ringcron.store.pinned import pinned
 
 READ_AT_ONCE: Final = 100
 _VALUE_FAULTS: Final = frozenset({"22", "23", "54"})
+_NEXT_RUN_AT: Final = attrgetter("next_run_at")
 _log = structlog.get_logger(__name__)
 
 
@@ -92,23 +94,8 @@ class WorkerStore:
         }
         rows = await self._main("claim", parameters, repeatable=False)
         if rows:
-            self._database_clock.observe(rows[-1][10], self._clock.elapsed())
-        claims = [
-            Claim(
-                id=row[0],
-                next_run_at=row[1],
-                lease_generation=row[2],
-                handler=row[3],
-                attempt=row[4],
-                scheduled_for=row[5],
-                cause=Cause(row[6]),
-                claimed_at=row[7],
-                decided_until=row[8],
-                lost=row[9],
-            )
-            for row in rows
-        ]
-        return sorted(claims, key=lambda claim: claim.next_run_at)
+            self._database_clock.observe(rows[-1][CLOCK], self._clock.elapsed())
+        return sorted(map(claim_of, rows), key=_NEXT_RUN_AT)
 
     async def peek(
         self, own: Sequence[tuple[str, Arc]], ring: Sequence[str], handlers: Sequence[str], bounds: Bounds
@@ -138,8 +125,17 @@ class WorkerStore:
             answered_at=answered_at,
         )
 
+    async def definitions(self, claims: Sequence[Claim]) -> list[Claimed | Undecodable]:
+        """The definitions of rows just claimed, each decoded by itself: those that came with the claim, and the large
+        ones, which are read now. A row whose lease is gone meanwhile may be left out."""
+        decoded = [decode_claimed(claim, claim.inline) for claim in claims if claim.inline is not None]
+        if len(decoded) < len(claims):
+            decoded += await self.read_claimed([claim for claim in claims if claim.inline is None])
+        return decoded
+
     async def read_claimed(self, claims: Sequence[Claim]) -> list[Claimed | Undecodable]:
-        """The definitions of claimed rows; each row is decoded by itself. A row whose lease is gone is left out.
+        """The definitions of claimed rows as they are now; each row is decoded by itself. A row whose lease is gone is
+        left out.
 
         In portions: a batch of the largest payloads must not outlast the limit on one statement.
         """
@@ -154,7 +150,9 @@ class WorkerStore:
                 **span_of(portion),
             }
             rows = await self._main("read_claimed", parameters, repeatable=True)
-            decoded += [decode_claimed(by_token[row[0], row[1]], row) for row in rows if (row[0], row[1]) in by_token]
+            decoded += [
+                decode_claimed(by_token[row[0], row[1]], row[2:]) for row in rows if (row[0], row[1]) in by_token
+            ]
         return decoded
 
     async def settle_claims(self, settlements: Sequence[tuple[Claim, Settlement]]) -> set[UUID]:
@@ -261,11 +259,10 @@ class WorkerStore:
     async def _execute(
         self, link: Link, name: str, parameters: dict[str, Any], *, repeatable: bool
     ) -> list[tuple[Any, ...]]:
-        statement = query(name)
+        statement = pinned(name, parameters)
 
         async def work(connection: Connection) -> list[tuple[Any, ...]]:
-            cursor = await connection.execute(statement, parameters)
-            return await cursor.fetchall() if cursor.description is not None else []
+            return await rows_of(await connection.execute(statement, parameters, binary=True))
 
         # One more try on a fresh connection is worth it; longer outages are the loops' to wait out.
         try:

@@ -1,8 +1,8 @@
-"""Execution: one `run` per claimed job, from the call of its handler to a result.
+"""Execution: one `begin` or `run` per claimed job, from the call of its handler to a result.
 
-Invariant: `run` returns only when nothing of the run goes on here any more. A handler in the event loop that does not
-let go keeps its run open (its lease goes on being renewed, so that the job never runs twice at a time) until its trust
-ends; then the worker itself leaves.
+Invariant: a result is there only when nothing of the run goes on here any more. A handler in the event loop that does
+not let go keeps its run open (its lease goes on being renewed, so that the job never runs twice at a time) until its
+trust ends; then the worker itself leaves (in_loop.py).
 
 To be started in the main thread: handler processes die with the thread that started them.
 """
@@ -14,19 +14,19 @@ import faulthandler
 import sys
 from collections.abc import Sequence
 from math import inf
-from typing import Final
 
 import structlog
 
 from ringcron import metrics
 from ringcron.clock import Clock
 from ringcron.errors import HandlerNotFound
-from ringcron.handlers import HandlerRegistry
+from ringcron.handlers import Handler, HandlerRegistry
 from ringcron.models import RunOutcome
 from ringcron_shard_worker.builtin import BuiltinSettings
-from ringcron_shard_worker.execution.going import EXIT_STATUS, Going, GoingInLoop, GoingInProcess, leave
+from ringcron_shard_worker.execution.going import GoingInProcess, leave
 from ringcron_shard_worker.execution.guard_link import GuardLink
 from ringcron_shard_worker.execution.handler_process import HandlerProcessUnready
+from ringcron_shard_worker.execution.in_loop import LOOK_SECONDS, LoopRuns, Over
 from ringcron_shard_worker.execution.pool import IDLE_SECONDS, HandlerPool
 from ringcron_shard_worker.execution.request import RunControl, RunRequest, RunResult, StopReason
 from ringcron_shard_worker.execution.supervision import Supervision
@@ -34,9 +34,6 @@ from ringcron_shard_worker.execution.trouble import GIVE_UP_SECONDS, Trouble
 from ringcron_shard_worker.execution.worker_deadline import WorkerDeadline
 from ringcron_shard_worker.handler_process import prctl
 from ringcron_shard_worker.handler_process.outcome import Ended
-
-LOOK_SECONDS: Final = 1.0
-"""The longest wait of a supervisor: the event loop's timers do not count the time that the machine was suspended."""
 
 _log = structlog.get_logger(__name__)
 
@@ -73,6 +70,7 @@ class Execution:
         self._deadline = WorkerDeadline(clock, self._guard.worker_deadline)
         self._trouble = Trouble()
         self._pool = HandlerPool(hello, self._guard, clock, idle_seconds=idle_seconds)
+        self._in_loop = LoopRuns(self._deadline, clock, grace_seconds=grace_seconds, leave=lambda: leave())
 
     @property
     def guard_pid(self) -> int | None:
@@ -95,6 +93,24 @@ class Execution:
         self._deadline.close()
         await self._guard.close()
 
+    def begin(self, request: RunRequest, control: RunControl, over: Over) -> bool:
+        """Call an async handler in the event loop, and `over` when it has ended.
+
+        False where that cannot be: the run needs a process of its own, or must not begin, or there is no guard at the
+        moment. Then it has to be awaited with `run`.
+        """
+        handler = self._registry.find(request.handler)
+        if (
+            handler is None
+            or request.solo
+            or not handler.is_async
+            or not self._guard.up
+            or not self._may_begin(control)
+        ):
+            return False
+        self._in_loop.start(handler, request, control, over)
+        return True
+
     async def run(self, request: RunRequest, control: RunControl) -> RunResult:
         """Run one job's handler to its end. Never raises for what the handler does."""
         try:
@@ -103,15 +119,24 @@ class Execution:
             return RunResult(outcome=RunOutcome.FAILED, error=str(error))
         if not await self._guard.ready(self._grace_seconds):
             return RunResult(outcome=RunOutcome.INTERRUPTED, error="not started: the worker has no guard")
-        own_process = request.solo or not handler.is_async
-        supervision = Supervision(request.timeout_seconds, self._grace_seconds, own_process)
-        if control.stop_reason is not None or self._clock.elapsed() >= control.trust_until - self._grace_seconds:
+        if not self._may_begin(control):
             return self._not_started(control)
-        going: Going
-        if own_process:
-            going = GoingInProcess(handler, request, self._pool, self._clock)
-        else:
-            going = GoingInLoop(handler, request, self._deadline, self._clock)
+        if request.solo or not handler.is_async:
+            return await self._run_in_process(handler, request, control)
+        ended: asyncio.Future[RunResult] = asyncio.get_running_loop().create_future()
+        run = self._in_loop.start(handler, request, control, lambda result, _: ended.set_result(result))
+        try:
+            return await ended
+        except asyncio.CancelledError:
+            self._in_loop.abandon(run)
+            raise
+
+    def _may_begin(self, control: RunControl) -> bool:
+        return control.stop_reason is None and self._clock.elapsed() < control.trust_until - self._grace_seconds
+
+    async def _run_in_process(self, handler: Handler, request: RunRequest, control: RunControl) -> RunResult:
+        supervision = Supervision(request.timeout_seconds, self._grace_seconds, own_process=True)
+        going = GoingInProcess(handler, request, self._pool, self._clock)
         self._controls.add(control)
         try:
             result = await self._supervise(going, supervision, request, control)
@@ -121,12 +146,12 @@ class Execution:
             self._controls.discard(control)
             if not going.done.done():  # this very call was cancelled
                 self._abandon(going)
-        if own_process and going.began_at is not None:
+        if going.began_at is not None:
             self._trouble.over()
         return result
 
     async def _supervise(
-        self, going: Going, supervision: Supervision, request: RunRequest, control: RunControl
+        self, going: GoingInProcess, supervision: Supervision, request: RunRequest, control: RunControl
     ) -> RunResult:
         changed = asyncio.Event()
         control.listen(changed.set)
@@ -145,19 +170,17 @@ class Execution:
                         metrics.TRUST_ENDED.inc()
                     supervision.ask(why, now)
                     going.ask()
-                    warn_at = now + self._grace_seconds + going.own_process * LOOK_SECONDS  # the guard is at work
+                    warn_at = now + self._grace_seconds + LOOK_SECONDS  # the guard is at work
                     continue
             elif now >= warn_at:
                 warn_at = now + max(self._grace_seconds, LOOK_SECONDS)
                 self._warn(request, supervision, going, now)
-            if not going.own_process and supervision.asked and now >= supervision.exit_at(control.trust_until):
-                self._leave(request, supervision, going)
             wait = min(supervision.next_look(control.trust_until), warn_at) - now
             await _changed_within(changed, min(max(wait, 0.0), LOOK_SECONDS))
         return supervision.judge(going.ended(), self._clock.elapsed(), control.trust_until)
 
-    def _abandon(self, going: Going) -> None:
-        going.limit(0 if going.own_process else inf)
+    def _abandon(self, going: GoingInProcess) -> None:
+        going.limit(0)
         going.done.cancel()
         self._abandoned.add(going.done)
         going.done.add_done_callback(self._abandoned.discard)
@@ -184,7 +207,7 @@ class Execution:
         )
         return RunResult(outcome=RunOutcome.INTERRUPTED, error=f"not started: {error}", trouble_seconds=pause)
 
-    def _warn(self, request: RunRequest, supervision: Supervision, going: Going, now: float) -> None:
+    def _warn(self, request: RunRequest, supervision: Supervision, going: GoingInProcess, now: float) -> None:
         _log.warning(
             "a handler goes on after it was asked to stop",
             handler=request.handler,
@@ -195,22 +218,14 @@ class Execution:
             asked_seconds_ago=round(now - supervision.asked_at, 1),
         )
 
-    def _leave(self, request: RunRequest, supervision: Supervision, going: Going) -> None:
-        _log.critical(
-            "the worker exits: a handler in its event loop does not stop and its trust has ended",
-            handler=request.handler,
-            job=str(request.job_id),
-            run=request.run_id,
-            why=supervision.asked,
-            where=going.where(),
-            status=EXIT_STATUS,
-        )
-        leave()
-
     def _stop_everything(self) -> None:
-        _log.critical("there is no guard and none can be started: every run is stopped", running=len(self._controls))
+        _log.critical(
+            "there is no guard and none can be started: every run is stopped",
+            running=len(self._controls) + len(self._in_loop),
+        )
         for control in list(self._controls):
             control.stop(StopReason.TRUST_ENDED)
+        self._in_loop.stop_all(StopReason.TRUST_ENDED)
         self._pool.kill_without_guard()
 
 

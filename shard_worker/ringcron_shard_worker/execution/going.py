@@ -1,23 +1,19 @@
-"""A run that is going: in the event loop or in a handler process, behind one interface."""
+"""A run that is going in a handler process."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 from collections.abc import Callable
-from typing import Any, Final, Protocol
-
-import structlog
+from typing import Any, Final
 
 from ringcron.clock import Clock
 from ringcron.handlers import Handler
 from ringcron_shard_worker.execution.handler_process import HandlerProcess, HandlerProcessUnready
 from ringcron_shard_worker.execution.pool import HandlerPool
 from ringcron_shard_worker.execution.request import RunRequest
-from ringcron_shard_worker.execution.worker_deadline import WorkerDeadline
-from ringcron_shard_worker.handler_process.context import Context
 from ringcron_shard_worker.handler_process.frames import Message
-from ringcron_shard_worker.handler_process.outcome import Ended, raised, returned
+from ringcron_shard_worker.handler_process.outcome import Ended
 
 EXIT_STATUS: Final = 70
 """Of a worker that leaves because a handler in its event loop does not let go."""
@@ -26,90 +22,8 @@ AIM_SECONDS: Final = 0.2
 """A process whose limit is nearer than this is not used again: the guard may be about to kill it."""
 
 
-class Going(Protocol):
-    """What supervision needs of a run."""
-
-    own_process: bool
-    done: asyncio.Task[Ended]
-    began_at: float | None
-    """When (elapsed) the handler was called; None before."""
-
-    def listen(self, listener: Callable[[], object]) -> None:
-        """Call `listener` when the handler was called and when it has ended."""
-        ...
-
-    def ended(self) -> Ended:
-        """How it ended, once it is done. HandlerProcessUnready where it could not even begin."""
-        ...
-
-    def where(self) -> str | None:
-        """Where in the code it is, as far as that is known."""
-        ...
-
-    def ask(self) -> None:
-        """Ask it to stop."""
-        ...
-
-    def limit(self, at: float) -> None:
-        """Have the guard end it at this instant (elapsed seconds)."""
-        ...
-
-
-class GoingInLoop:
-    """An async handler in the worker's event loop. Nothing can end it but itself, or the end of the worker."""
-
-    own_process = False
-
-    def __init__(self, handler: Handler, request: RunRequest, deadline: WorkerDeadline, clock: Clock) -> None:
-        self._handler = handler
-        self._request = request
-        self._deadline = deadline
-        self._asked = False
-        self._context = Context(
-            job_id=request.job_id,
-            run_id=request.run_id,
-            scheduled_for=request.scheduled_for,
-            attempt=request.attempt,
-            lease_generation=request.lease_generation,
-        )
-        self.began_at: float | None = clock.elapsed()
-        self.done = asyncio.create_task(self._call(), name=f"run {request.run_id}")
-        self.done.add_done_callback(lambda _: deadline.drop(self))
-
-    async def _call(self) -> Ended:
-        structlog.contextvars.bind_contextvars(job=str(self._request.job_id), run=self._request.run_id)
-        try:
-            value = await self._handler.function(self._context, self._request.payload)
-        except asyncio.CancelledError as error:
-            return raised(error, stopped=self._asked)
-        except BaseException as error:
-            return raised(error, stopped=self._asked)
-        return returned(value, stopped=self._asked)
-
-    def ask(self) -> None:
-        if self.done.cancel():
-            self._asked = True
-            self._context.ask_to_stop()
-
-    def limit(self, at: float) -> None:
-        if not self.done.done():
-            self._deadline.put(self, at)
-
-    def listen(self, listener: Callable[[], object]) -> None:
-        self.done.add_done_callback(lambda _: listener())
-
-    def ended(self) -> Ended:
-        return _result(self.done)
-
-    def where(self) -> str | None:
-        frame = getattr(getattr(self.done.get_coro(), "cr_await", None), "cr_frame", None)  # the handler's own
-        return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else None
-
-
 class GoingInProcess:
     """A plain function, a command or a quarantined job, in a handler process."""
-
-    own_process = True
 
     def __init__(self, handler: Handler, request: RunRequest, pool: HandlerPool, clock: Clock) -> None:
         self._request = request
@@ -120,6 +34,7 @@ class GoingInProcess:
         self._clock = clock
         self._listener: Callable[[], object] | None = None
         self.began_at: float | None = None
+        """When (elapsed) the handler was called; None before."""
         self.done = asyncio.create_task(self._run(_message(handler, request)), name=f"run {request.run_id}")
 
     async def _run(self, message: Message) -> Ended:
@@ -157,6 +72,7 @@ class GoingInProcess:
         return ended
 
     def ask(self) -> None:
+        """Ask it to stop."""
         self._asked = True
         if self._process is not None:
             self._process.ask_to_stop(self._request.run_id)
@@ -164,23 +80,23 @@ class GoingInProcess:
             self.done.cancel()
 
     def limit(self, at: float) -> None:
+        """Have the guard end it at this instant (elapsed seconds)."""
         self._limit = at
         if self._process is not None:
             self._process.limit(at)
 
     def listen(self, listener: Callable[[], object]) -> None:
+        """Call `listener` when the handler was called and when it has ended."""
         self._listener = listener
         self.done.add_done_callback(lambda _: listener())
 
     def ended(self) -> Ended:
-        return _result(self.done)
+        """How it ended, once it is done. HandlerProcessUnready where it could not even begin."""
+        return Ended(stopped=True) if self.done.cancelled() else self.done.result()  # cancelled before it began
 
     def where(self) -> str | None:
+        """Where it is, as far as that is known."""
         return f"handler process {self._process.pid}" if self._process is not None else None
-
-
-def _result(done: asyncio.Task[Ended]) -> Ended:
-    return Ended(stopped=True) if done.cancelled() else done.result()  # cancelled before it began
 
 
 def _message(handler: Handler, request: RunRequest) -> dict[str, Any]:

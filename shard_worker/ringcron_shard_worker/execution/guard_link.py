@@ -58,8 +58,15 @@ class GuardLink:
         await self._launch()
         self._keeper = asyncio.create_task(self._keep(), name="guard keeper")
 
+    @property
+    def up(self) -> bool:
+        """Whether there is a guard at the moment."""
+        return self._up.is_set()
+
     async def ready(self, seconds: float) -> bool:
         """Whether there is a guard, waiting at most so long for a new one."""
+        if self.up:
+            return True
         try:
             async with asyncio.timeout(seconds):
                 await self._up.wait()

@@ -60,8 +60,8 @@ class RunControl:
             self.stop_reason = reason
             self._notify()
 
-    def listen(self, listener: Callable[[], object]) -> None:
-        """Call `listener` after each change; there is one listener."""
+    def listen(self, listener: Callable[[], object] | None) -> None:
+        """Call `listener` after each change; there is one listener at most."""
         self._listener = listener
 
     def _notify(self) -> None:

@@ -3,7 +3,8 @@
 -- from_at and until_at only prune partitions; `next_run_at <= now() - overdue` is the test, on the database's clock.
 -- One ordered scan per handler, so that a backlog of a handler that nobody has costs nothing.
 -- The generation carries the WAL timeline: a promoted replica that lost a claim can never hand its number out again.
--- Narrow on purpose: payload and definition are read afterwards, row by row.
+-- What comes with a row is small: a large payload is read afterwards (read_claimed), so that a client that stops reading
+-- cannot keep the locks of a claim whose answer fills its socket. payload null: not sent.
 with pick as materialized (
     select due.id, due.next_run_at
     from unnest(%(handlers)s::text[]) as wanted (handler)
@@ -39,4 +40,8 @@ where j.id = pick.id
   and j.next_run_at = pick.next_run_at
   and j.next_run_at >= %(from_at)s and j.next_run_at < %(until_at)s
 returning j.id, j.next_run_at, j.lease_generation, j.handler, j.attempt, j.scheduled_for, j.cause, j.claimed_at,
-          j.decided_until, j.lost, clock_timestamp()
+          j.decided_until, j.lost, clock_timestamp(),
+          case when pg_column_size(j.payload) <= 256 then j.payload::text end, j.schedule::text, j.run_at,
+          j.max_attempts, j.min_backoff_seconds, j.max_backoff_seconds, j.backoff_multiplier, j.max_lost,
+          j.timeout_seconds, j.overlap, j.catchup, j.catchup_window_seconds, j.jitter_seconds, j.on_exhausted,
+          j.occurrences, j.kept, j.cancel_requested, j.after_current::text, j.revision

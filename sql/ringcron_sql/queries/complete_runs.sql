@@ -2,6 +2,7 @@
 -- A row whose definition changed meanwhile (revision) is left alone and reported, for its owner to read and decide again.
 -- The rows come sorted by id and are locked in that order: renew and complete cannot deadlock.
 -- next_run_at never goes below now; retry delays are added here, on the database's clock; ages are seconds ago.
+-- A field of the occurrence that is left out stays as it is; any other that is left out is null, false or 0.
 -- Index: primary key; first_at and last_at prune. (See renew_leases for `is not distinct from`.)
 with ended as materialized (
     select *
@@ -30,15 +31,15 @@ moved as (
     update jobs j
     set state = held.state,
         next_run_at = case
-            when held.state = 'due' then greatest(held.following, clock_timestamp() + make_interval(secs => held.delay))
+            when held.state = 'due' then greatest(held.following, clock_timestamp() + make_interval(secs => coalesce(held.delay, 0)))
             when held.state in ('paused', 'dead') then timestamptz '9500-01-01 00:00:00+00'
             else clock_timestamp() end,
-        scheduled_for = held.scheduled_for,
-        cause = held.cause,
-        attempt = held.attempt,
+        scheduled_for = coalesce(held.scheduled_for, j.scheduled_for),
+        cause = coalesce(held.cause, j.cause),
+        attempt = coalesce(held.attempt, j.attempt),
         lost = 0,
-        occurrences = j.occurrences - held.give_back::int,
-        decided_until = held.decided_until,
+        occurrences = j.occurrences - coalesce(held.give_back, false)::int,
+        decided_until = coalesce(held.decided_until, j.decided_until),
         kept = held.kept,
         dead_reason = held.dead_reason,
         pause_reason = case when held.state = 'paused' then j.after_current #>> '{pause,reason}' end,

@@ -47,6 +47,8 @@ def drain(
         if isinstance(cluster, OwnCluster):
             cluster.start_workers(workers, concurrency=concurrency)
             outcome.notes += workers_started(cluster)
+        else:
+            outcome.title = f"Drain: {jobs:,} no-op jobs due at once, {cluster.fleet}"
         plan = TrialPlan(offsets=[0.0] * jobs, job_seconds=0.0, expected_seconds=jobs / EXPECTED_JOBS_A_SECOND)
         trials = []
         for run in range(1, repeat + 1):

@@ -27,7 +27,7 @@ SLICES, SHARED = "disjoint slices", "shared polling"
 
 
 def polling(
-    jobs: flags.Jobs = 30_000,
+    jobs: flags.Jobs = 60_000,
     claimers: Annotated[int, typer.Option(min=1, max=400, help="How many connections claim at once.")] = 64,
     batch: Annotated[int, typer.Option(min=1, max=500, help="Most jobs that one claim takes.")] = 50,
     ballast: flags.Ballast = 100_000,

@@ -67,6 +67,8 @@ def precision(
             cluster.start_workers(workers, concurrency=concurrency)
             outcome.notes += workers_started(cluster)
             time.sleep(SETTLE_SECONDS)
+        else:
+            outcome.title = f"Precision: {jobs:,} lone jobs over {seconds:g} s, {cluster.fleet}"
         measured: dict[str, list[list[float]]] = {"stored ahead": [], "created due at once": []}
         trials = []
         for run in range(1, repeat + 1):

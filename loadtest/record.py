@@ -78,7 +78,8 @@ def show(outcome: Outcome, console: Console) -> None:
     for problem in outcome.problems:
         console.print(f"FAULT: {problem}", style="bold red", highlight=False)
     if not outcome.problems:
-        console.print("no duplicates, no early starts, nothing missed" if outcome.runs else "no faults", style="green")
+        judged = any("counts" in run for run in outcome.runs)
+        console.print("no duplicates, no early starts, nothing missed" if judged else "no faults", style="green")
 
 
 def _chart(chart: Chart) -> dict[str, Any]:

@@ -74,6 +74,8 @@ def recurring(
         if isinstance(cluster, OwnCluster):
             cluster.start_workers(workers, concurrency=concurrency)
             outcome.notes += workers_started(cluster)
+        else:
+            outcome.title = f"Recurring: {jobs:,} jobs, all `* * * * *`, for {minutes} minutes, {cluster.fleet}"
         now = cluster.database.now()
         first = now.replace(second=0, microsecond=0) + MINUTE
         while (first - now).total_seconds() < READY_SECONDS + jobs / CREATES_A_SECOND:

@@ -6,6 +6,7 @@ purpose is told as a sentence, and leaves no process behind.
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -63,6 +64,9 @@ def measure(where: Where, plan: ClusterPlan, outcome: Outcome, body: Body) -> No
 
 def measure_anywhere(where: Where, plan: ClusterPlan, outcome: Outcome, body: BodyAnywhere) -> NoReturn:
     """The same for a body that can do with a given cluster."""
+    signal.signal(signal.SIGTERM, _leave)
+    if where.given:
+        outcome.arguments = {**outcome.arguments, "api": where.api}
     progress = Progress()
     folder = where.out or RESULTS / outcome.command
     with told():
@@ -73,6 +77,11 @@ def measure_anywhere(where: Where, plan: ClusterPlan, outcome: Outcome, body: Bo
             body(cluster, outcome, progress)
     code = finish(outcome, folder, machine=machine, versions=versions, console=console_for_people())
     raise typer.Exit(code)
+
+
+def _leave(sign: int, _: object) -> NoReturn:
+    """SIGTERM: wind up as for Ctrl-C, so that no folder and no process is left."""
+    raise SystemExit(128 + sign)
 
 
 def console_for_people() -> Console:

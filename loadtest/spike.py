@@ -78,7 +78,7 @@ def spike(
             outcome.notes += workers_started(cluster)
         else:
             places = cluster.capacity
-            outcome.notes.append(f"The cluster has {cluster.worker_count} workers with {places} places in all.")
+            outcome.title = f"Spike: {jobs:,} jobs of {job_seconds:g} s due at once, {cluster.fleet}"
         lost = (concurrency if stop_worker else 0) + (concurrency * (1 - 1 / SLOWER) if slow_worker else 0)
         ideal = Ideal(jobs=jobs, job_seconds=job_seconds, places=places - lost)
         plan = TrialPlan(

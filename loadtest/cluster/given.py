@@ -51,3 +51,4 @@ class GivenCluster:
         self.worker_count = len(rows)
         self.capacity: int = sum(row[1] for row in rows)
         """How many jobs its workers run at once."""
+        self.fleet = f"{self.worker_count} workers of a given cluster, {self.capacity} places in all"

@@ -40,7 +40,9 @@ def render(document: Mapping[str, Any]) -> str:
 
 def _verdict(document: Mapping[str, Any]) -> str:
     if not document["problems"]:
-        return '<p class="verdict good">No duplicates, no early starts, nothing missed.</p>'
+        judged = any("counts" in run for run in document["runs"])
+        sentence = "No duplicates, no early starts, nothing missed." if judged else "No faults."
+        return f'<p class="verdict good">{sentence}</p>'
     items = "".join(f"<li>{_escape(problem)}</li>" for problem in document["problems"])
     return f'<div class="verdict bad"><p>This run has faults:</p><ul>{items}</ul></div>'
 

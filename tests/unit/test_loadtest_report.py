@@ -25,7 +25,7 @@ def outcome() -> Outcome:
         HeatMap(title="Lag", x="time (s)", y="shard", unit="s", rows=["w-1"], columns=[0, 1], cells=[[None]]),
         BarChart(title="Bars", x="per second", bars=[Bar(name="a", value=1.0)]),
     ]
-    outcome.runs.append({"startedAt": [0.1]})
+    outcome.runs.append({"counts": {"missed": 0}, "startedAt": [0.1]})
     return outcome
 
 
@@ -65,7 +65,7 @@ def test_a_record_is_json_and_has_every_repetition(outcome: Outcome) -> None:
     document = json.loads(json.dumps(record_document(outcome, machine={}, versions={})))
     (figure,) = document["figures"]
     assert (figure["median"], figure["values"], figure["ideal"]) == (496.0, [495.2, 496.0, 498.1], 495.0)
-    assert document["runs"] == [{"startedAt": [0.1]}]
+    assert document["runs"] == [{"counts": {"missed": 0}, "startedAt": [0.1]}]
 
 
 def test_percentiles_are_by_nearest_rank() -> None:

@@ -3,7 +3,7 @@
 -- null. Index: primary keys.
 with new as materialized (
     select *
-    from jsonb_to_recordset(%(jobs)s::text::jsonb) as n (
+    from json_to_recordset(%(jobs)s::json) as n (
         id uuid, next_run_at timestamptz, slot smallint, handler text, scheduled_for timestamptz, created_at timestamptz,
         schedule jsonb, run_at timestamptz, payload jsonb, key text, name text, tags text[],
         max_attempts integer, min_backoff double precision, max_backoff double precision, multiplier double precision,

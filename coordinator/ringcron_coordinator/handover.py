@@ -5,9 +5,10 @@
                        └─────────the plan says A────────┘
 
 Invariants: a slot is granted only when no live incarnation may still claim it: it had no owner, its owner's session is
-over, its owner has acknowledged an epoch at which it was already in transit, or the owner was passed over (which may
-cost contention, never a second run: the claim in PostgreSQL decides). The epoch is above every epoch that any live
-member has seen, also when the assignment was lost. All here is a function of its arguments.
+over, its owner has acknowledged an epoch at which it was already in transit, or the owner was passed over: not before
+its proof has run out, so that what it may still begin there waits the helper's delay (a claim in flight may meet the
+new owner's, which costs contention, never a second run: the claim in PostgreSQL decides). The epoch is above every
+epoch that any live member has seen, also when the assignment was lost. All here is a function of its arguments.
 """
 
 from __future__ import annotations

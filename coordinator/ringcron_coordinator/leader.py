@@ -19,7 +19,7 @@ from ringcron.assignment import Assignment, Revocation, Ring, decode, encode
 from ringcron.clock import Clock
 from ringcron.errors import BadAssignment, ForeignAssignment
 from ringcron.members import Incarnation, MemberFault, Members, read_members
-from ringcron.membership import Published, Stored, Tree
+from ringcron.membership import PROOF_SHARE, Published, Stored, Tree
 from ringcron.settings import CoordinatorSettings
 from ringcron_coordinator.handover import awaited, next_assignment
 from ringcron_coordinator.planner import plan
@@ -53,7 +53,8 @@ class Leader:
         self._ring_size = ring_size
         self._clock = clock
         self._quiet = Quiet(settings.quiet_seconds, settings.quiet_cap_seconds)
-        self._patience = Patience(settings.ack_seconds)
+        # Never less than an owner's proof lasts: whoever is passed over does not hold its slots proven any more.
+        self._patience = Patience(max(settings.ack_seconds, settings.session_seconds * PROOF_SHARE))
         self._relist_seconds = settings.relist_seconds
         self._relist_due = clock.elapsed()
         self._plan: tuple[Ring, ...] | None = None  # None until the members have been quiet once in this term

@@ -13,7 +13,7 @@ over to the event loop. Nothing here blocks the event loop. Losing ZooKeeper nev
 """
 
 from ringcron.membership.registration import Registration
-from ringcron.membership.session import Session
+from ringcron.membership.session import PROOF_SHARE, Session
 from ringcron.membership.tree import Published, Stored, Tree
 
-__all__ = ["Published", "Registration", "Session", "Stored", "Tree"]
+__all__ = ["PROOF_SHARE", "Published", "Registration", "Session", "Stored", "Tree"]

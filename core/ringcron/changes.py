@@ -48,12 +48,24 @@ def followed_by(first: Change, second: Change) -> Change:
 
 
 def reap_first(job: Job, now: datetime) -> tuple[Job, bool]:
-    """The job without its lapsed lease, and whether it had one."""
+    """The job without its lapsed lease, as the reaper leaves it (reap_leases.sql), and whether it had one."""
     if job.state is not JobState.CLAIMED or job.lease_until is None or job.lease_until >= now:
         return job, False
-    job = dataclasses.replace(
-        job, state=JobState.DUE, next_run_at=now, lost=job.lost + 1, lease_owner=None, lease_until=None, claimed_at=None
-    )
+    waiting = dict(job.after_current or {})
+    pause = waiting.pop("pause", None)
+    lost = job.lost + 1
+    job = dataclasses.replace(job, lost=lost, lease_owner=None, lease_until=None, claimed_at=None)
+    if "cancel" in waiting or (job.cancel_requested and job.definition.schedule is None):
+        return dataclasses.replace(job, state=JobState.CANCELLED, next_run_at=now, after_current=None), True
+    if lost > 1 and lost >= job.definition.retry.max_lost:
+        reason = f"its worker was lost {lost} times in a row, the last time while it ran nothing else"
+        dead = dataclasses.replace(job, state=JobState.DEAD, next_run_at=PARKED, dead_reason=reason, after_current=None)
+        return dead, True
+    job = dataclasses.replace(job, state=JobState.DUE, next_run_at=now, after_current=waiting or None)
+    if pause is not None:
+        job = dataclasses.replace(
+            job, state=JobState.PAUSED, next_run_at=PARKED, pause_reason=pause["reason"], paused_by=pause["by"]
+        )
     return job, True
 
 
@@ -72,7 +84,7 @@ def pause(job: Job, now: datetime, *, reason: str | None, by: str | None) -> Cha
                 next_run_at=PARKED,
                 pause_reason=reason,
                 paused_by=by,
-                after_current=None,
+                after_current=_wishes(job, pause=None),
             )
             return Change(job=paused, reaped=reaped)
     raise WrongState(f"a job that is {job.state} cannot be paused", state=job.state)
@@ -105,8 +117,9 @@ def trigger(job: Job, now: datetime) -> Change:
         case JobState.CLAIMED:
             return Change(job=_later(job, now, trigger=True), waits=True)
         case JobState.PAUSED:
-            again = {"pause": {"reason": job.pause_reason, "by": job.paused_by}}
-            return Change(job=_due(_triggered(job, now), now, next_run_at=now, after_current=again))
+            again = _wishes(job, pause={"reason": job.pause_reason, "by": job.paused_by})
+            triggered = _due(_triggered(job, now), now, next_run_at=now, after_current=again)
+            return Change(job=triggered, reaped=reaped)
         case JobState.DUE:
             assert job.next_run_at is not None
             brought_forward = job.attempt > 0 or job.next_run_at <= now
@@ -193,7 +206,7 @@ def cancel_after_current(job: Job, now: datetime) -> Change:
     if job.state is JobState.CLAIMED:
         return Change(job=_later(job, now, cancel=True), waits=True)
     if job.state in (JobState.DONE, JobState.CANCELLED):
-        return Change(job=_with_next(job))
+        return Change(job=_with_next(job), reaped=reaped, released=reaped)
     cancelled = _changed(job, now, state=JobState.CANCELLED, next_run_at=now, kept=None, after_current=None)
     return Change(job=cancelled, reaped=reaped, released=True)
 
@@ -286,9 +299,13 @@ def _changed(job: Job, now: datetime, **changes: Any) -> Job:
 
 def _later(job: Job, now: datetime, **asked: Any) -> Job:
     """What is asked of a claimed job waits for its run; None takes an earlier wish back."""
+    return _with_next(_changed(job, now, after_current=_wishes(job, **asked)))
+
+
+def _wishes(job: Job, **asked: Any) -> Mapping[str, Any] | None:
+    """What waits for the end of a run, with what is asked now; None takes a wish back, all others stay."""
     waiting: Mapping[str, Any] = {**(job.after_current or {}), **asked}
-    left = {name: value for name, value in waiting.items() if value is not None}
-    return _with_next(_changed(job, now, after_current=left or None))
+    return {name: value for name, value in waiting.items() if value is not None} or None
 
 
 def _with_next(job: Job) -> Job:

@@ -138,9 +138,16 @@ PEOPLE: dict[str, Act] = {
 # What workers do.
 
 
+async def claims_of(worker: WorkerStore) -> list[Claim]:
+    """A normal claim, or one of a quarantined job."""
+    ring = Arc(lo=0, hi=4095)
+    claims = await worker.claim(ring, ["noop"], batch=10, bounds=UNBOUNDED)
+    return claims or await worker.claim(ring, ["noop"], batch=1, bounds=UNBOUNDED, solo=True)
+
+
 async def claim(scene: Scene, within: Connections | None) -> Answer:
     with scene.worker(within) as worker:
-        claims = await worker.claim(Arc(lo=0, hi=4095), ["noop"], batch=10, bounds=UNBOUNDED)
+        claims = await claims_of(worker)
         return f"claimed attempt {claims[0].attempt}, {claims[0].cause}" if claims else "nothing to claim"
 
 
@@ -227,7 +234,10 @@ FAILS = {
 LAPSED = {
     "lapsed one-off": Start(False, claimed=True, lapsed=True),
     "lapsed recurring": Start(True, claimed=True, lapsed=True),
+    "lapsed, to be paused": Start(True, TO_BE_PAUSED, claimed=True, lapsed=True),
     "lapsed, to be cancelled": Start(True, """after_current = '{"cancel": true}'""", claimed=True, lapsed=True),
+    "lapsed, its run to be cancelled": Start(False, "cancel_requested = true", claimed=True, lapsed=True),
+    "lapsed too often": Start(False, "lost = 2", claimed=True, lapsed=True),
 }
 
 
@@ -239,6 +249,10 @@ class Races:
         self._holder = holder
         self._pool = pool
         self._workers = workers
+
+    async def instants(self) -> Instants:
+        passed = (await database_now(self.connection)).replace(microsecond=0) - HOUR / 2
+        return Instants(passed=passed, following=passed + HOUR, new=passed + 5 * HOUR)
 
     async def scene(self, start: Start, at: Instants) -> Scene:
         connection = self.connection
@@ -258,7 +272,7 @@ class Races:
         scene = Scene(connection, self._pool, self._workers, at, job_id)
         if start.claimed:
             with scene.worker(None) as worker:
-                (scene.claim,) = await worker.claim(Arc(lo=0, hi=4095), ["noop"], batch=10, bounds=UNBOUNDED)
+                (scene.claim,) = await claims_of(worker)
         if start.lapsed:
             await connection.execute("update jobs set lease_until = now() - interval '1 s' where id = %s", (job_id,))
         return scene
@@ -364,9 +378,7 @@ async def races(database_url: str) -> AsyncIterator[Races]:
 
 
 async def compared(races: Races, starts: dict[str, Start], person: Act, worker: Act) -> None:
-    now = await database_now(races.connection)
-    passed = now.replace(microsecond=0) - HOUR / 2
-    at = Instants(passed=passed, following=passed + HOUR, new=passed + 5 * HOUR)
+    at = await races.instants()
     for name, start in starts.items():
         for first, second in ((person, worker), (worker, person)):
             orders = [await races.apart(start, at, first, second)]
@@ -386,6 +398,16 @@ async def test_of_a_claim_and_what_a_person_does_each_sees_the_other(races: Race
 async def test_of_the_end_of_a_run_and_what_a_person_does_each_sees_the_other(races: Races, act: str) -> None:
     await compared(races, SUCCEEDS, PEOPLE[act], completing(RunOutcome.SUCCEEDED))
     await compared(races, FAILS, PEOPLE[act], completing(RunOutcome.FAILED))
+
+
+@pytest.mark.parametrize("act", ["pause", "trigger", "PATCH name", "PATCH schedule", "DELETE?afterCurrent"])
+async def test_a_lapsed_lease_is_reaped_first_by_whoever_comes_first(races: Races, act: str) -> None:
+    """What a person does to a job whose lease has lapsed comes to what it would after the reaper: no wish is lost."""
+    at = await races.instants()
+    for name, start in LAPSED.items():
+        said, _, *left, _ = await races.apart(start, at, PEOPLE[act], reap)
+        _, said_afterwards, *left_afterwards, _ = await races.apart(start, at, reap, PEOPLE[act])
+        assert (said, left) == (said_afterwards, left_afterwards), name
 
 
 @pytest.mark.parametrize("act", PEOPLE)

@@ -11,6 +11,7 @@ from uuid import UUID
 
 import psycopg
 import pytest
+from psycopg.types.json import Jsonb
 
 from ringcron import changes
 from ringcron.changes import Change
@@ -221,6 +222,18 @@ async def test_a_patch_of_the_schedule_gives_up_the_run_that_a_paused_job_was_tr
     job, _ = await change_job(connection, job_id, patching(schedule=schedule))
     assert (job.state, job.cause, job.pause_reason, job.paused_by) == ("paused", "schedule", "maintenance", "me")
     assert job.after_current is None
+
+
+async def test_a_pause_takes_back_no_other_wish(connection: Connection) -> None:
+    """Its run was lost before they took effect: the trigger and the new schedule still wait for the end of the next."""
+    waiting = {"trigger": True, "patch": {"schedule": None, "runAt": "2100-01-01T00:00:00Z", "tzdata": None}}
+    job_id = await recurring(connection, after_current=Jsonb(waiting))
+    paused, _ = await change_job(connection, job_id, pausing)
+    assert paused.after_current == waiting
+    triggered, _ = await change_job(connection, job_id, changes.trigger)
+    assert triggered.after_current == {**waiting, "pause": {"reason": "maintenance", "by": "me"}}
+    paused, _ = await change_job(connection, job_id, pausing)
+    assert paused.after_current == waiting
 
 
 @pytest.mark.parametrize("state", ["done", "cancelled", "dead"])

@@ -32,7 +32,7 @@ taken as (
             then 'its worker was lost ' || j.lost + 1 || ' times in a row, the last time while it ran nothing else' end,
         pause_reason = case when lapsed.becomes = 'paused' then j.after_current #>> '{pause,reason}' end,
         paused_by = case when lapsed.becomes = 'paused' then j.after_current #>> '{pause,by}' end,
-        after_current = case when lapsed.becomes in ('due', 'paused') then j.after_current - 'pause' end,
+        after_current = case when lapsed.becomes in ('due', 'paused') then nullif(j.after_current - 'pause', '{}') end,
         lease_owner = null,
         lease_until = null,
         claimed_at = null

@@ -47,7 +47,8 @@ settled as (
             else j.occurrences end,
         decided_until = case when held.restart then j.claimed_at else j.decided_until end,
         cancel_requested = j.cancel_requested and not held.release,
-        after_current = case when held.release then j.after_current - 'pause' - 'cancel' else j.after_current end,
+        after_current = case
+            when held.release then nullif(j.after_current - 'pause' - 'cancel', '{}') else j.after_current end,
         pause_reason = case when held.release then j.after_current #>> '{pause,reason}' end,
         paused_by = case when held.release then j.after_current #>> '{pause,by}' end,
         lease_owner = case when held.release then null else j.lease_owner end,

@@ -76,11 +76,12 @@ def memory_of_tree(pid: int) -> list[tuple[str, Memory]]:
 
 
 def _program(command: list[bytes]) -> str:
-    """What stands behind `-m`, or else the program's own name."""
+    """What stands behind `-m`, or else the script, or else the program."""
     words = [word.decode(errors="replace") for word in command if word]
     if "-m" in words[:-1]:
         return " ".join(words[words.index("-m") + 1 :][:2])
-    return words[0].rpartition("/")[2] if words else "?"
+    script = next((word for word in words if word.endswith(".py")), words[0] if words else "?")
+    return script.rpartition("/")[2]
 
 
 def _stat(pid: int) -> list[str] | None:

@@ -4,6 +4,7 @@
   const charts = JSON.parse(document.getElementById("charts").textContent);
   const SVG = "http://www.w3.org/2000/svg";
   const COLOURS = ["--s0", "--s1", "--s2", "--s3", "--s4", "--s5"];
+  const MARKED = 12; // a line of so few points shows where it was measured
   const HEAT = ["--heat0", "--heat1", "--heat2", "--heat3", "--heat4"];
 
   const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -39,7 +40,7 @@
     const span = high - low || 1;
     const rough = span / Math.max(1, wanted);
     const power = Math.pow(10, Math.floor(Math.log10(rough)));
-    const step = [1, 2, 5, 10].map((factor) => factor * power).find((size) => size >= rough);
+    const step = [1, 2, 2.5, 5, 10].map((factor) => factor * power).find((size) => size >= rough);
     const found = [];
     for (let index = Math.ceil(low / step - 1e-9); index * step <= high + step * 1e-6; index++) found.push(index * step);
     return found;
@@ -47,9 +48,12 @@
 
   function logTicks(low, high) {
     const found = [];
+    const parts = high / low > 2000 ? [1] : [1, 2, 5];
     for (let power = Math.floor(Math.log10(low)); power <= Math.ceil(Math.log10(high)); power++) {
-      const value = Math.pow(10, power);
-      if (value >= low * 0.999 && value <= high * 1.001) found.push(value);
+      for (const part of parts) {
+        const value = part * Math.pow(10, power);
+        if (value >= low * 0.999 && value <= high * 1.001) found.push(value);
+      }
     }
     return found.length > 1 ? found : [low, high];
   }
@@ -116,7 +120,7 @@
         d: path, fill: "none", stroke: colourOf(series, index), "stroke-width": 2, "stroke-linejoin": "round",
         "stroke-dasharray": series.role === "ideal" ? "6 4" : "none",
       });
-      if (chart.log_x) {
+      if (series.points.length <= MARKED) {
         for (const [px, py] of series.points) node(svg, "circle", { cx: x(px), cy: y(py), r: 3, fill: colourOf(series, index) });
       }
     });

@@ -22,6 +22,7 @@ from ringcron_api.dashboard.keys import PAINTER, STREAM
 from ringcron_api.dashboard.picture import Painter
 from ringcron_api.dashboard.routes import PAGES
 from ringcron_api.dashboard.stream import Stream
+from ringcron_api.forecasts import FORECASTER, Forecaster
 from ringcron_api.idempotency import AnswerOnce
 from ringcron_api.key_ring import KeyRing
 from ringcron_api.keys import ACCESS, CLOCK, DOCUMENT, PAGE, POOL, SHARDS, STORE
@@ -62,6 +63,7 @@ def make_app(
         app[STORE] = ApiStore(pool, clock=clock, patient=pool.patient(PATIENT_SECONDS))
         app[POOL] = PoolReader(app[STORE], clock)
         app[SHARDS] = ShardReader(app[POOL])
+        app[FORECASTER] = Forecaster(app[STORE], app[POOL], clock)
         app[PAINTER] = Painter(app[STORE], app[POOL], clock)
         app[STREAM] = Stream(app[PAINTER], clock)
         ring = KeyRing(KeyStore(pool, clock=clock), clock)

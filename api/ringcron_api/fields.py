@@ -79,6 +79,12 @@ Timeout = Annotated[
     timedelta, _duration(_MILLISECOND, LONGEST_TIMEOUT), _duration_schema(_MILLISECOND, LONGEST_TIMEOUT)
 ]
 Jitter = Annotated[timedelta, _duration(_NOTHING, LONGEST_JITTER), _duration_schema(_NOTHING, LONGEST_JITTER)]
+_MINUTE: Final = timedelta(minutes=1)
+_HOUR: Final = timedelta(hours=1)
+_DAY: Final = timedelta(days=1)
+Horizon = Annotated[timedelta, _duration(_MINUTE, _DAY), _duration_schema(_MINUTE, _DAY)]
+Lead = Annotated[timedelta, _duration(_NOTHING, _HOUR), _duration_schema(_NOTHING, _HOUR)]
+Clear = Annotated[timedelta, _duration(_SECOND, _HOUR), _duration_schema(_SECOND, _HOUR)]
 CatchupWindow = Annotated[timedelta, _duration(_SECOND, LONGEST), _duration_schema(_SECOND, LONGEST)]
 
 

@@ -13,6 +13,7 @@ from ringcron_api.history import list_audit, list_runs, list_skips
 from ringcron_api.jobs import cancel_job, create_job, get_job, list_jobs
 from ringcron_api.openapi import examples
 from ringcron_api.operations import Answer, Operation
+from ringcron_api.outlooks import OUTLOOKS
 from ringcron_api.reference import show_document, show_page
 from ringcron_api.schemas import AfterCurrent, CreateJob, ListJobs, Page
 from ringcron_api.shapes import (
@@ -188,6 +189,7 @@ OPERATIONS: Final = (
         answers={200: Answer(description="A page of workers.", shape=WorkerPage, examples={"page": examples.WORKERS})},
         problems=("invalid-cursor", "store-unavailable"),
     ),
+    *OUTLOOKS,
     Operation(
         method="GET",
         path="/healthz",

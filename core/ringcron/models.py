@@ -253,6 +253,8 @@ class WorkerReport:
     age_seconds: float = 0.0
     """How long ago it last did, where this is read from the database."""
     drain_asked_by: str | None = None
+    mean_seconds: Mapping[str, float] = field(default_factory=dict)
+    """How long its runs lasted lately, by handler."""
 
     @property
     def silent(self) -> bool:

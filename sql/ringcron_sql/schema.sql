@@ -203,5 +203,6 @@ create unlogged table workers (
     seen_at timestamp with time zone not null,
     report_seconds real default 5 not null,
     drain_asked_by text,
+    mean_seconds jsonb default '{}'::jsonb not null,
     constraint workers_pkey PRIMARY KEY (worker_id)
 );

@@ -12,7 +12,7 @@ from pydantic.fields import FieldInfo
 
 from ringcron import client
 from ringcron.client import Client, JobChanges, NewJob
-from ringcron_api import creation_shapes, shapes
+from ringcron_api import creation_shapes, forecast_schemas, shapes
 from ringcron_api.routes import OPERATIONS
 from ringcron_api.schemas import CreateJob, PatchJob, names_of
 
@@ -34,6 +34,8 @@ METHODS = {
     "previewSchedule": "preview",
     "listShards": "shards",
     "listWorkers": "workers",
+    "showForecast": "forecast",
+    "showAutoscale": "autoscale",
 }
 FOR_MACHINES = {"healthz", "readyz", "metrics", "openapi", "docs"}
 """Calls that no program makes by the client."""
@@ -58,6 +60,9 @@ def test_every_call_of_the_api_has_a_method() -> None:
         (client.Worker, shapes.WorkerShape),
         (client.Shards, shapes.Shards),
         (client.Shard, shapes.ShardShape),
+        (client.Forecast, forecast_schemas.ForecastShape),
+        (client.Peak, forecast_schemas.PeakShape),
+        (client.Autoscale, forecast_schemas.AutoscaleShape),
         (client.SlotLag, shapes.SlotShape),
         (client.BatchResult, creation_shapes.BatchStoredShape),
         (client.BatchResult, creation_shapes.BatchErrorShape),

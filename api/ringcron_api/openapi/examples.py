@@ -181,6 +181,28 @@ WORKERS: Final[dict[str, Any]] = {
     "nextCursor": None,
 }
 
+FORECAST: Final[dict[str, Any]] = {
+    "startsAt": "2027-02-01T08:59:30Z",
+    "horizonSeconds": 3600,
+    "perSecond": [[30, 2000], [90, 12]],
+    "perMinute": [2000, 12, *[0] * 58],
+    "peak": {"at": "2027-02-01T09:00:00Z", "due": 2000},
+    "backlog": 0,
+    "capacity": 200,
+    "meanSeconds": 5.02,
+    "worstDelaySeconds": 50.2,
+    "clearsAt": "2027-02-01T09:00:51Z",
+    "complete": True,
+}
+AUTOSCALE: Final[dict[str, Any]] = {
+    "desiredCapacity": 168,
+    "capacity": 20,
+    "backlog": 0,
+    "dueNextMinute": 2000,
+    "meanSeconds": 5.02,
+    "horizonSeconds": 240,
+}
+
 PREVIEW_BODY: Final[dict[str, Any]] = {
     "schedule": {"cron": "30 2 * * *", "timezone": "Europe/Madrid"},
     "after": "2027-03-27T00:00:00Z",

@@ -42,6 +42,7 @@ from ringcron.client.errors import (
 )
 from ringcron.client.history import AuditEntry, Run, Skip
 from ringcron.client.jobs import BatchResult, CreatedJob, Explanation, Job, JobChanges, NewJob, Redriven, Retry
+from ringcron.client.outlook import Autoscale, Forecast, Peak
 from ringcron.client.pages import Listing, Page
 from ringcron.client.pool import Shard, Shards, SlotLag, Worker
 from ringcron.client.schedules import Cron, Every, Mark, Preview, Schedule
@@ -51,6 +52,7 @@ __all__ = [
     "ApiError",
     "Arc",
     "AuditEntry",
+    "Autoscale",
     "BatchResult",
     "Catchup",
     "Cause",
@@ -61,6 +63,7 @@ __all__ = [
     "Explanation",
     "FieldFault",
     "Forbidden",
+    "Forecast",
     "Job",
     "JobChanges",
     "JobClaimed",
@@ -75,6 +78,7 @@ __all__ = [
     "OnExhausted",
     "Overlap",
     "Page",
+    "Peak",
     "Preview",
     "Redriven",
     "Retry",

@@ -26,6 +26,7 @@ from ringcron.client.jobs import (
     Redriven,
     StoppingRun,
 )
+from ringcron.client.outlook import Autoscale, Forecast
 from ringcron.client.pages import Listing, Page
 from ringcron.client.parameters import fresh_key, id_in_path, merge_patch_of, query_of
 from ringcron.client.pool import Shards, Worker
@@ -235,6 +236,18 @@ class Client:
     def workers(self, *, page_size: int | None = None, cursor: str | None = None) -> Listing[Worker]:
         """The workers that reported within 15 seconds."""
         return self._documents(Worker, "/workers", query_of(limit=page_size), cursor)
+
+    async def forecast(self, *, horizon: timedelta | None = None, handler: str | None = None) -> Forecast:
+        """What becomes due within `horizon` (None: an hour), and when it clears."""
+        query = query_of(horizon=horizon, handler=handler)
+        return self._read(Forecast, (await self._call("GET", "/forecast", query=query)).body)
+
+    async def autoscale(
+        self, *, lead: timedelta | None = None, clear: timedelta | None = None, handler: str | None = None
+    ) -> Autoscale:
+        """How much capacity runs all that is due within `lead` within `clear` (None: the API's defaults)."""
+        query = query_of(lead=lead, clear=clear, handler=handler)
+        return self._read(Autoscale, (await self._call("GET", "/autoscale", query=query)).body)
 
     async def _patch(self, job_id: str, body: Mapping[str, Any], *, after_current: bool = False) -> Job:
         answer = await self._call(

@@ -27,6 +27,7 @@ from ringcron.store.batching import create_all, create_each
 from ringcron.store.calls import ANSWER_SECONDS, PATIENT_SECONDS, STATEMENT_SECONDS
 from ringcron.store.connection import Connection, Connections
 from ringcron.store.creating import Created, Creation, NewJob, OnConflict, Outcome, insert_many, read_job
+from ringcron.store.forecasting import Foreseeing
 from ringcron.store.gathering import Gathering
 from ringcron.store.keyed import create
 from ringcron.store.lag import Lag, lag_by_slot
@@ -68,7 +69,7 @@ class SkipRecord:
     decided_at: datetime
 
 
-class ApiStore(Acting, Looking):
+class ApiStore(Acting, Looking, Foreseeing):
     """The statements of one API process."""
 
     def __init__(self, connections: Connections, *, clock: Clock, patient: Connections | None = None) -> None:

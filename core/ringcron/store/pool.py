@@ -49,7 +49,7 @@ class Pool:
         async def configure(connection: Connection) -> None:
             configure_connection(connection)
 
-        pool = psycopg_pool.AsyncConnectionPool(
+        pool: psycopg_pool.AsyncConnectionPool[Connection] = psycopg_pool.AsyncConnectionPool(
             self._url,
             connection_class=OpenedConnection,
             min_size=1,

@@ -126,6 +126,7 @@ def worker_from_row(row: Mapping[str, Any]) -> WorkerReport:
         report_seconds=row["report_seconds"],
         age_seconds=row["age_seconds"],
         drain_asked_by=row["drain_asked_by"],
+        mean_seconds=row["mean_seconds"],
     )
 
 

@@ -244,6 +244,7 @@ class WorkerStore:
             "draining": report.draining,
             "slices": json_text(slices),
             "report_seconds": report.report_seconds,
+            "mean_seconds": json_text(report.mean_seconds),
         }
         rows = await self._main("report_worker", parameters, repeatable=True)
         asked_by: str | None = rows[0][0]

@@ -6,10 +6,14 @@ retention as all others do.
 
 from __future__ import annotations
 
+import http.client
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
+import psycopg
+
+from loadtest.api_call import ApiConnection
 from loadtest.cluster.errors import ClusterError
 from loadtest.cluster.programs import Program
 from loadtest.database import Database
@@ -21,8 +25,17 @@ BUILTIN: Final = "sleep"
 
 @contextmanager
 def given_cluster(*, api_url: str, database_url: str, api_key: str | None) -> Iterator[GivenCluster]:
-    """Raises ClusterError where no worker of it has the handler."""
-    with Database(database_url) as database:
+    """Raises ClusterError where it cannot be reached, or no worker of it has the handler."""
+    try:
+        database = Database(database_url)
+    except psycopg.Error as error:
+        raise ClusterError(f"the database cannot be reached: {str(error).strip()}") from error
+    with database:
+        try:
+            with ApiConnection(api_url, api_key) as connection:
+                connection.call("GET", "/shards", expect=200)
+        except (OSError, http.client.HTTPException) as error:
+            raise ClusterError(f"the API at {api_url} cannot be reached: {error}") from error
         cluster = GivenCluster(database, api_url.rstrip("/"), api_key)
         if not cluster.capacity:
             raise ClusterError(f"no worker of that cluster has reported the handler {BUILTIN!r} in the last 15 s")

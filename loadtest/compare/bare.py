@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from loadtest.compare.contestants import Kind, Site
-from loadtest.compare.ours import build_schema
+from loadtest.compare.ours import build_schema, schema_edition
 from loadtest.compare.programs import ProgramCrew
 
 
@@ -17,6 +17,10 @@ class Limit:
     name: Final = "limit"
     kind: Final[Kind] = "limit"
     queries: Final = "ringcron"
+
+    @property
+    def edition(self) -> str:
+        return schema_edition()
 
     def install(self) -> Mapping[str, str]:
         return {}

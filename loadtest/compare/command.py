@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -16,6 +16,7 @@ from loadtest import flags
 from loadtest.compare.arena import Arena
 from loadtest.compare.bare import Limit
 from loadtest.compare.contestants import Contestant
+from loadtest.compare.cpu import Quiet
 from loadtest.compare.installing import default_folder
 from loadtest.compare.measuring import measure
 from loadtest.compare.ours import Ringcron
@@ -31,6 +32,8 @@ from ringcron.local.postgres import remove
 
 DEFAULT_WORKS: Final = ["spike", "drain", "drain1"]
 WIDTH: Final = 140
+QUIET: Final = 0.15
+"""How busy the processors may be, of 1, for a moment to be quiet."""
 _NAMES: Final = ", ".join(work.name for work in WORKS)
 
 
@@ -50,6 +53,14 @@ def compare(
         Path | None,
         typer.Option(help="Where peers are installed; default: the folder `peers` of the cache.", show_default=False),
     ] = None,
+    patience: Annotated[
+        float,
+        typer.Option(min=0, max=3600, help="Seconds to wait before each run for a machine that is not busy otherwise."),
+    ] = 0.0,
+    keep: Annotated[
+        Path | None,
+        typer.Option(help="Keep the server and its templates here, for the next comparison.", show_default=False),
+    ] = None,
     out: flags.Out = None,
 ) -> None:
     """The command."""
@@ -61,13 +72,12 @@ def compare(
         "runs": runs,
         "peers": peers,
         "ballast": ballast,
+        "patience": patience or None,
     }
     progress = Progress()
     with ExitStack() as stack:
-        folder = Path(tempfile.mkdtemp(prefix="ringcron-compare-"))
-        folder.chmod(0o755)  # PostgreSQL gives up root before it enters its data folder
-        stack.callback(shutil.rmtree, folder, ignore_errors=True)
-        stack.callback(remove, folder / "postgres")
+        folder = keep.resolve() if keep else stack.enter_context(_temporary_folder())
+        folder.mkdir(parents=True, exist_ok=True)
         machine = describe_machine(folder)
         progress.say("starting PostgreSQL")
         arena = stack.enter_context(Arena(folder, progress))
@@ -77,6 +87,7 @@ def compare(
             progress,
             prepare=arena.prepare,
             run_once=lambda row, contestant, amount: measure(row, contestant, arena, ballast=amount),
+            quiet=Quiet(most=QUIET, patience_seconds=patience),
         )
         session.install()
         for row in works:
@@ -85,6 +96,17 @@ def compare(
             versions = {**describe_versions(database), **session.results.versions}
     outcome = tell(works, contestants, session.results, command="compare", arguments=arguments)
     raise typer.Exit(finish(outcome, out, machine=machine, versions=versions, console=_console()))
+
+
+@contextmanager
+def _temporary_folder() -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix="ringcron-compare-"))
+    folder.chmod(0o755)  # PostgreSQL gives up root before it enters its data folder
+    try:
+        yield folder
+    finally:
+        remove(folder / "postgres")
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _console() -> Console:

@@ -13,7 +13,7 @@ from loadtest.peers.protocol import DATABASE_VARIABLE, JOB_SECONDS_VARIABLE, STA
 from ringcron.errors import RingcronError
 
 CHECKOUT: Final = Path(__file__).parents[2]
-READY_SECONDS: Final = 60.0
+READY_SECONDS: Final = 180.0
 
 Kind = Literal["ringcron", "limit", "python", "node"]
 
@@ -24,6 +24,10 @@ class Absent(RingcronError):
 
 class Broken(RingcronError):
     """A run went wrong: a program ended, or did not answer in time."""
+
+
+class TooLate(Broken):
+    """The jobs were not in place before they were due: the machine is too busy."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -83,6 +87,11 @@ class Contestant(Protocol):
 
     @property
     def queries(self) -> str: ...
+
+    @property
+    def edition(self) -> str:
+        """Changes when a template that was made earlier is no longer what `build` would make."""
+        ...
 
     def install(self) -> Mapping[str, str]:
         """Make it available; the versions of what it is made of. Raises Absent."""

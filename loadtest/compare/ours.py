@@ -23,7 +23,7 @@ from ringcron.local.processes import free_port
 from ringcron.slots import SLOT_COUNT
 from ringcron.store.pool import Pool
 from ringcron.store.upkeep import Upkeep
-from ringcron_sql.migrate import migrate
+from ringcron_sql.migrate import migrate, migrations
 
 CONCURRENCY: Final = 500
 """Jobs that a worker runs at once: as many as one claim may take, for handlers that hardly take any time."""
@@ -43,6 +43,10 @@ class Ringcron:
 
     def __init__(self, zookeeper: Callable[[], str]) -> None:
         self._zookeeper = zookeeper
+
+    @property
+    def edition(self) -> str:
+        return schema_edition()
 
     def install(self) -> Mapping[str, str]:
         return {"ringcron": __version__}
@@ -130,6 +134,11 @@ class RingcronCrew:
 def build_schema(database_url: str) -> None:
     """Every migration, and the partitions that the coordinator's upkeep makes."""
     asyncio.run(_build_schema(database_url))
+
+
+def schema_edition() -> str:
+    """Of the migrations as they are in this checkout."""
+    return " ".join(migration.checksum for migration in migrations())
 
 
 async def _build_schema(database_url: str) -> None:

@@ -20,9 +20,15 @@ class Peer:
     kind: Kind
     name: str
     queries: str
+    pinned: Sequence[str]
+    """What is installed, with versions."""
 
     def __init__(self) -> None:
         self._program: list[str] | None = None
+
+    @property
+    def edition(self) -> str:
+        return " ".join(self.pinned)
 
     def build(self, database_url: str) -> None:
         run_program(self.program, Site(database_url=database_url, folder=Path.cwd()), "schema")
@@ -49,11 +55,11 @@ class PythonPeer(Peer):
         self.name = name
         self.queries = name.replace("-", "_")
         self._folder = folder
-        self._requirements = requirements
+        self.pinned = requirements
         self._versions_of = versions_of
 
     def install(self) -> Mapping[str, str]:
-        python = python_environment(self._folder, self.name, self._requirements)
+        python = python_environment(self._folder, self.name, self.pinned)
         self._program = [str(python), "-P", "-m", f"loadtest.peers.{self.queries}_program"]
         return python_versions(python, self._versions_of)
 
@@ -68,10 +74,10 @@ class NodePeer(Peer):
         self.name = name
         self.queries = name.replace("-", "_")
         self._folder = folder
-        self._version = version
+        self.pinned = [f"{name}@{version}"]
 
     def install(self) -> Mapping[str, str]:
-        node, folder = node_environment(self._folder, self.name, f"{self.name}@{self._version}")
+        node, folder = node_environment(self._folder, self.name, self.pinned[0])
         program = f"{self.queries}.mjs"
         put_into(folder, [PROGRAMS / "protocol.mjs", PROGRAMS / program])
         self._program = [str(node), str(folder / program)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import psycopg
 
 from loadtest.compare.contestants import Absent, Broken, Contestant
+from loadtest.compare.cpu import Quiet
 from loadtest.compare.measuring import Measured
 from loadtest.compare.works import Work
 from loadtest.progress import Progress
@@ -35,13 +35,15 @@ class Session:
         *,
         prepare: Callable[[Contestant, int], object],
         run_once: Callable[[Work, Contestant, int], Measured],
+        quiet: Quiet,
     ) -> None:
         """`prepare` makes a contestant's template with so many far-future jobs, `run_once` does a work once on a copy
-        of it; both raise Broken."""
+        of it; both raise Broken. `quiet` is waited for before each run."""
         self._contestants = contestants
         self._progress = progress
         self._prepare = prepare
         self._run_work = run_once
+        self._quiet = quiet
         self.results = Results()
 
     def install(self) -> None:
@@ -73,12 +75,12 @@ class Session:
         return contestant.name not in self.results.absent and (work.limit or contestant.kind != "limit")
 
     def _run_once(self, work: Work, contestant: Contestant, number: int, ballast: int) -> None:
-        load = os.getloadavg()[0]
+        busy = self._quiet.wait()
         try:
             measured, broken = self._run_work(work, contestant, ballast), None
         except (Broken, LocalServerError, psycopg.Error) as error:
             measured, broken = Measured(figures={}), str(error) or type(error).__name__
-        document = run_document(work, contestant.name, number, ballast, measured, broken) | {"loadBefore": load}
+        document = run_document(work, contestant.name, number, ballast, measured, broken) | {"busyBefore": busy}
         self.results.runs.append(document)
         self._progress.say(f"    {describe(work, document)}")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from loadtest.compare.contestants import Absent, Broken, Contestant, Crew, Kind, Site
+from loadtest.compare.cpu import Quiet
 from loadtest.compare.measuring import Measured, burst_figures
 from loadtest.compare.session import Session
 from loadtest.compare.started import Counts, Started, judge
@@ -15,12 +16,14 @@ from loadtest.progress import Progress
 
 CLEAN = Counts(jobs=10, started=10, recorded=10, missed=0, twice=0, early=0)
 WORK = work_named("spike")
+QUIET = Quiet(most=1.0, patience_seconds=0.0, look_seconds=0.0)
 
 
 class Forged:
     """A contestant that only exists, or does not."""
 
     queries = "forged"
+    edition = "1"
 
     def __init__(self, name: str, kind: Kind, absent: str | None = None) -> None:
         self.name = name
@@ -59,7 +62,7 @@ def session(broken: frozenset[tuple[str, int]] = frozenset()) -> tuple[Session, 
         figure = FIGURES[contestant.name]
         return Measured(figures={"last_start": figure, "all_complete": figure, "median_start": figure}, counts=CLEAN)
 
-    made = Session(CONTESTANTS, Progress(silent=True), prepare=lambda _, __: None, run_once=run_once)
+    made = Session(CONTESTANTS, Progress(silent=True), prepare=lambda _, __: None, run_once=run_once, quiet=QUIET)
     made.install()
     return made, ran
 

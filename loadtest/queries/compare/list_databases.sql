@@ -1,0 +1,2 @@
+-- The names of all databases.
+select datname from pg_database

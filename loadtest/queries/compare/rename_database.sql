@@ -1,0 +1,2 @@
+-- A template is complete.
+alter database {name} rename to {final}

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from ringcron.cron import enumerator
 from ringcron.errors import NeverFires, ScheduleError
 from ringcron.schedule import parse_schedule, schedule_faults
 from tests.support.brute_force import Reference, local_minutes, utc
@@ -147,3 +148,12 @@ def test_a27_three_hours_of_minutes_are_counted_not_stepped() -> None:
 
 def test_every_refused_vector_reports_all_its_faults() -> None:
     assert len(schedule_faults("a b c d e")) == 5
+
+
+def test_jobs_that_share_an_expression_ask_once() -> None:
+    """Contract §7: results are cached by (expression, zone, after)."""
+    document = {"cron": "17 3 * * 2", "timezone": "Europe/Lisbon"}
+    first = parse_schedule(document, created_at=CREATED).next_after(CREATED)
+    asked = enumerator._next.cache_info().misses
+    assert parse_schedule(document, created_at=CREATED).next_after(CREATED) == first
+    assert enumerator._next.cache_info().misses == asked

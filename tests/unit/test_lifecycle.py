@@ -118,6 +118,13 @@ def test_attempts_left_mean_a_retry_of_the_same_occurrence(outcome: RunOutcome) 
     assert after.skip is None
 
 
+def test_an_occurrence_goes_on_past_the_end_of_its_schedule_and_past_its_next_tick() -> None:
+    going = make_going(document={**EVERY_MINUTE, "endAt": "2026-12-01T09:00:00Z"}, attempt=2)
+    after = after_run(going, RunOutcome.FAILED, now=T0 + 10 * MINUTE, random=1.0)
+    assert (after.state, after.attempt, after.scheduled_for, after.skip) == (JobState.DUE, 2, T0, None)
+    assert after_run(going, RunOutcome.SUCCEEDED, now=T0 + 10 * MINUTE, random=1.0).state is JobState.DONE
+
+
 def test_retry_after_of_a_target_moves_the_back_off() -> None:
     after = after_run(make_going(), RunOutcome.FAILED, now=T0, random=0, retry_after_seconds=77)
     assert after.delay_seconds == 77
@@ -184,6 +191,9 @@ def test_a_one_off_triggered_early_still_runs_at_its_instant() -> None:
 
 
 def test_a_late_occurrence_is_run_and_not_missed() -> None:
+    """A41: however late a daily job is claimed, it is missed only once a later tick has passed as well."""
+    daily = {"every": "P1D", "anchor": "2026-12-01T09:00:00Z"}
+    assert settle(make_going(document=daily, claimed_at=T0 + timedelta(hours=23))) is None
     assert settle(make_going(claimed_at=T0 + timedelta(seconds=59))) is None
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import typer
 
+from loadtest.autoscale.command import autoscale
 from loadtest.compare.command import compare
 from loadtest.drain import drain
 from loadtest.enqueue import enqueue
@@ -36,3 +37,4 @@ app.command(help="Many jobs that recur every minute: does every tick start on ti
 app.command(help="Claims a second with disjoint slices and without.")(polling)
 app.command(help="The same work by ringcron, by other schedulers and by bare SQL: ratios with ranges.")(compare)
 app.command(help="What grows with the number of scheduled jobs, and what with the number of workers?")(scale)
+app.command(help="A simulated day: lateness and worker-hours under each way to size the pool.")(autoscale)

@@ -33,6 +33,8 @@ KEPT_HORIZONS: Final = 8
 KEPT_SHARE: Final = 1 / 240
 """For how long what was read ahead is kept, as a part of the horizon: 15 s of an hour."""
 KEPT_SECONDS: Final = (2.0, 60.0)
+SLACK_SECONDS: Final = 5
+"""Read beyond the horizon, so that it still reaches far enough when what was read is old."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -61,16 +63,18 @@ class Forecaster:
     async def outlook(self, seconds: int, *, handler: str | None = None) -> Outlook:
         """The next `seconds`. Raises StoreUnavailable."""
         ahead, reading = await asyncio.gather(self._ahead(seconds), self._pool.reading())
+        # What became due by then waits, or runs: it is in the lag.
+        start = reading.snapshot.taken_at.replace(microsecond=0) + timedelta(seconds=1)
         means = mean_seconds_of(reading.workers)
         streams = [stream for stream in ahead.streams if handler is None or stream.handler == handler]
-        coming = await asyncio.to_thread(expand, streams, start=ahead.start, seconds=seconds, mean_seconds=means)
+        coming = await asyncio.to_thread(expand, streams, start=start, seconds=seconds, mean_seconds=means)
         return outlook_of(coming, reading, streams, means=means, capped=ahead.capped, handler=handler)
 
     async def _ahead(self, seconds: int) -> Ahead:
         now = self._clock.elapsed()
         at, task = self._read.get(seconds, (0.0, None))
         if task is None or now >= at + kept_for(seconds) or (task.done() and task.exception() is not None):
-            task = asyncio.create_task(self._store.ahead(seconds))
+            task = asyncio.create_task(self._store.ahead(seconds + math.ceil(kept_for(seconds)) + SLACK_SECONDS))
             self._read[seconds] = (now, task)
             while len(self._read) > KEPT_HORIZONS:
                 self._read.popitem(last=False)

@@ -17,6 +17,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from itertools import accumulate
 from typing import Final
 
 from ringcron.errors import ScheduleError
@@ -146,14 +147,13 @@ def desired_capacity(coming: Coming, *, backlog_work: float, lead_seconds: int, 
     """How many runs at the same time clear all that is due within `lead_seconds`, each spike within `clear_seconds`.
 
     What is due later can still be answered in time when this is asked again: `lead_seconds` is how long a new worker
-    takes to be ready. `coming` must reach lead_seconds + clear_seconds ahead.
+    takes to be ready. `coming` should reach lead_seconds + clear_seconds ahead.
     """
-    reach = coming.work[: lead_seconds + clear_seconds]
-    window = sum(reach[:clear_seconds])
-    most = backlog_work + window
-    for begin in range(1, lead_seconds + 1):
-        window -= reach[begin - 1]
-        if begin + clear_seconds - 1 < len(reach):
-            window += reach[begin + clear_seconds - 1]
-        most = max(most, window)
+    passed = list(accumulate(coming.work[: lead_seconds + clear_seconds], initial=0.0))
+
+    def due_within(begin: int) -> float:
+        """The work that becomes due in the `clear_seconds` from `begin` on."""
+        return passed[min(begin + clear_seconds, len(passed) - 1)] - passed[min(begin, len(passed) - 1)]
+
+    most = max(backlog_work + due_within(0), *(due_within(begin) for begin in range(lead_seconds + 1)))
     return math.ceil((most - _NOTHING) / clear_seconds)

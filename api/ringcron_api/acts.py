@@ -53,6 +53,7 @@ ACTS: Final = (
         name="triggerJob",
         group="Acts",
         idempotent=True,
+        traced=True,
         summary="Run a job now, beside its ticks",
         description="Its ticks stay, and a one-off still runs at its instant. Where an occurrence is due already or "
         "waits for a retry, that one is brought forward. Of a claimed job it runs once after the run in progress; "

@@ -13,6 +13,7 @@ from typing import Any, Final
 from aiohttp import web
 
 from ringcron.store.audit import Act, Action
+from ringcron.traceparent import parse_traceparent
 from ringcron_api.problems import request_id_of
 
 ANONYMOUS: Final = "anonymous"
@@ -47,6 +48,12 @@ def actor_of(request: web.Request) -> str:
     """The caller in words for records such as pausedBy: `billing (key 4fGh…)`, or `anonymous`."""
     caller = caller_of(request)
     return ANONYMOUS if caller is None else str(caller)
+
+
+def traceparent_of(request: web.Request) -> str | None:
+    """The trace that the call belongs to, where it says so in a way that can be understood."""
+    parent = parse_traceparent(request.headers.get("traceparent"))
+    return None if parent is None else str(parent)
 
 
 def act_of(request: web.Request, action: Action, detail: Mapping[str, Any] | None = None) -> Act:

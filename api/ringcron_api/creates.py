@@ -29,6 +29,7 @@ CREATES: Final = (
         body_line=CreateJob,
         body_examples={"two": {"jobs": [examples.CREATE_BODIES["once"], examples.CREATE_BODIES["cron"]]}},
         idempotent=True,
+        traced=True,
         body_limit=BATCH_LIMIT,
         seconds=BATCH_SECONDS,
         answers={

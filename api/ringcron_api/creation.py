@@ -22,8 +22,8 @@ from ringcron_api.schemas import JOB_NAMES, CreateJob, read
 SHOWN_RUNS: Final = 10
 
 
-def read_creation(document: Any, held_back: list[Fault], now: datetime) -> Creation:
-    """The job that a body asks for. `held_back`: what the JSON reader found in it already.
+def read_creation(document: Any, held_back: list[Fault], now: datetime, traceparent: str | None = None) -> Creation:
+    """The job that a body asks for. `held_back`: what the JSON reader found in it already. `traceparent`: the call's.
 
     Raises ValidationFailed with every fault, and Problem `payload-too-large`.
     """
@@ -42,7 +42,7 @@ def read_creation(document: Any, held_back: list[Fault], now: datetime) -> Creat
     assert first is not None  # a schedule without a tick was refused
     return Creation(
         id=new_job_id(now),
-        common=definition_of(request, schedule, key=request.key),
+        common=definition_of(request, schedule, key=request.key, traceparent=traceparent),
         run_at=request.run_at,
         key=request.key,
         payload=request.payload,

@@ -21,7 +21,9 @@ PAYLOAD_LIMIT: Final = 256 * 1024
 """Bytes of a payload as compact JSON."""
 
 
-def definition_of(request: Settable, schedule: Schedule | None, *, key: str | None) -> Definition:
+def definition_of(
+    request: Settable, schedule: Schedule | None, *, key: str | None, traceparent: str | None = None
+) -> Definition:
     """The definition that a sound request asks for; `schedule` is its schedule, read."""
     retry = request.retry
     return Definition(
@@ -46,6 +48,7 @@ def definition_of(request: Settable, schedule: Schedule | None, *, key: str | No
         jitter_seconds=request.jitter.total_seconds(),
         on_exhausted=OnExhausted(request.on_exhausted),
         tzdata=None if schedule is None else tzdata_version(),
+        traceparent=traceparent,
     )
 
 

@@ -24,10 +24,11 @@ _PATTERNS_KEPT: Final = 1000
 
 
 class CreationReader:
-    """Reads the bodies of one batch; `now` is the database's clock."""
+    """Reads the bodies of one batch; `now` is the database's clock, `traceparent` the call's."""
 
-    def __init__(self, now: datetime) -> None:
+    def __init__(self, now: datetime, traceparent: str | None = None) -> None:
         self._now = now
+        self._traceparent = traceparent
         self._patterns: dict[tuple[bytes, bool, bool], Creation] = {}
         self._replaced = 0
 
@@ -63,7 +64,7 @@ class CreationReader:
         )
 
     def _read_at_length(self, document: Any, held_back: list[Fault]) -> Creation:
-        return self._unlike_others(read_creation(document, held_back, self._now))
+        return self._unlike_others(read_creation(document, held_back, self._now, self._traceparent))
 
     def _unlike_others(self, creation: Creation) -> Creation:
         """Replacements have instants of their own: by that a later try knows which of them the first one has done."""

@@ -60,6 +60,8 @@ class Operation:
     problems: tuple[str, ...] = ()
     idempotent: bool = False
     """Takes Idempotency-Key. The handler does all that it does through `store_of`."""
+    traced: bool = False
+    """Keeps the caller's traceparent with the job."""
     body_limit: int = BODY_LIMIT
     """Bytes of a body."""
     seconds: float = ANSWER_SECONDS

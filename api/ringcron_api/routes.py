@@ -46,6 +46,7 @@ OPERATIONS: Final = (
         body=CreateJob,
         body_examples=examples.CREATE_BODIES,
         idempotent=True,
+        traced=True,
         answers={
             201: Answer(
                 description="The job, and when it will run next.",

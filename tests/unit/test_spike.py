@@ -68,7 +68,7 @@ def test_the_ten_busiest_seconds() -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "top"), [([], 5), ([5], 5), ([6], 10), ([11], 20), ([21], 50), ([51], 100), ([1873], 2000)]
+    ("values", "top"), [([], 4), ([4], 4), ([5], 5), ([6], 10), ([11], 20), ([21], 50), ([51], 100), ([1873], 2000)]
 )
 def test_a_chart_ends_at_a_round_number(values: list[float], top: int) -> None:
     assert scale_top(values) == top

@@ -209,7 +209,7 @@ def table(
     body = rows or [tag("tr", tag("td", empty, colspan=len(heads), class_="none"))]
     return tag(
         "div",
-        tag("table", tag("thead", tag("tr", heads)), tag("tbody", body, id=id_), class_=class_),
+        tag("table", tag("thead", tag("tr", heads)), tag("tbody", body, id=id_), class_=class_ or None),
         class_="scroll",
         tabindex="0",
         role="group",

@@ -120,7 +120,7 @@ def _epochs(picture: Picture, most: int) -> Markup:
         *(tag("th", name, scope="col", class_="num") for name in ("moved", "in handover", "no owner", "members")),
         "by",
     )
-    return table(head, rows, empty="No coordinator has published an assignment: every worker has the whole ring.")
+    return table(head, rows, empty="No coordinator has published an assignment since this was installed.")
 
 
 def _slots(picture: Picture) -> Markup:

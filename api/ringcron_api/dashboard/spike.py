@@ -128,7 +128,7 @@ def workers_for(ahead: Mapping[int, int], backlog: int, rate_each: float, late_s
 def scale_top(values: Sequence[float]) -> int:
     """A round number at or above all of them: the top of a chart."""
     top = max(values, default=0.0)
-    if top <= 5:
-        return 5
+    if top <= 4:
+        return 4
     power: int = 10 ** math.floor(math.log10(top))
     return next(step * power // 2 for step in (2, 4, 10, 20) if step * power / 2 >= top)

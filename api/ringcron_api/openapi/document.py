@@ -55,6 +55,15 @@ _IDEMPOTENCY_KEY: Final = {
     "first time, with `Idempotency-Replayed: true`, for 24 h. Only successes are kept. It belongs to caller and path.",
     "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[ -~]+$"},
 }
+_TRACEPARENT: Final = {
+    "name": "traceparent",
+    "in": "header",
+    "required": False,
+    "description": "The caller's trace (W3C Trace Context). Each run of the job is a trace of its own, linked to it, "
+    "where workers make traces. One that cannot be understood is ignored.",
+    "schema": {"type": "string"},
+    "example": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+}
 _KEY: Final = "apiKey"
 _KEY_SCHEME: Final = {
     "type": "http",
@@ -158,6 +167,7 @@ def _operation(operation: Operation, parameters: Sequence[Mapping[str, Any]]) ->
     codes += _WITH_BODY if operation.body else ()
     codes += _IDEMPOTENT if operation.idempotent else ()
     in_header = [_IDEMPOTENCY_KEY] if operation.idempotent else []
+    in_header += [_TRACEPARENT] if operation.traced else []
     described: dict[str, Any] = {
         "operationId": operation.name,
         "tags": [operation.group],

@@ -137,10 +137,9 @@ class _Run:
         _sleep_until(order.at)
         if self._until(lambda: count_starts(self.site.starts) >= order.jobs, order.at + self.work.seconds) is None:
             raise Broken("its jobs have not started")
-        held = {
-            worker.pid: {start.seq for start in read_starts(self.site.starts, worker.pid)} for worker in self._all()
-        }
-        victim = max(self._all(), key=lambda worker: len(held[worker.pid]))
+        workers = self.crew.workers
+        held = {worker.pid: {start.seq for start in read_starts(self.site.starts, worker.pid)} for worker in workers}
+        victim = max(workers, key=lambda worker: len(held[worker.pid]))
         if not held[victim.pid]:
             raise Broken("no worker of it had jobs")
         victim.kill()
@@ -181,9 +180,6 @@ class _Run:
 
     def _transactions(self) -> int:
         return int(self.database.value("compare/count_transactions"))
-
-    def _all(self) -> Sequence[Any]:
-        return self.crew.workers
 
     def _until(
         self, condition: Callable[[], bool], deadline: float, *, look_seconds: float = LOOK_SECONDS

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Final, Literal
 
 from loadtest.distributions import median
 
 Point = tuple[float, float]
+ABSENT: Final = -1.0
+"""A cell of a heat map about which nothing is known."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -76,7 +78,8 @@ class LineChart:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HeatMap:
-    """`cells[row][column]`, None where nothing is known; `columns` are the left edges on the x axis, and one more."""
+    """`cells[row][column]`: a value, None for nothing, ABSENT for nothing known. `columns` are the left edges on the x
+    axis, and one more. `nothing` and `absent` say what these two mean, in the legend; empty: it does not occur."""
 
     title: str
     x: str
@@ -85,6 +88,8 @@ class HeatMap:
     rows: Sequence[str]
     columns: Sequence[float]
     cells: Sequence[Sequence[float | None]]
+    nothing: str
+    absent: str = ""
     note: str = ""
     kind: ClassVar[str] = "heat"
 
@@ -137,9 +142,9 @@ class Outcome:
 
 
 def number(value: float) -> str:
-    """A number for people: three digits that matter, thousands apart."""
+    """A number for people: three digits that matter, thousands apart; a whole number as it is."""
     size = abs(value)
-    if size >= 1000:
+    if size >= 1000 or value == round(value):
         return f"{value:,.0f}"
     if size >= 100:
         return f"{value:.0f}"
@@ -147,4 +152,4 @@ def number(value: float) -> str:
         return f"{value:.1f}"
     if size >= 1:
         return f"{value:.2f}"
-    return f"{value:.3f}" if size >= 0.0005 or value == 0 else f"{value:.2g}"
+    return f"{value:.3f}" if size >= 0.0005 else f"{value:.2g}"

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from loadtest.database import Database
 from loadtest.distributions import bin_width
 from loadtest.jobs import DueJob
-from loadtest.outcome import HeatMap
+from loadtest.outcome import ABSENT, HeatMap
 from ringcron.clock import SystemClock
 
 SAMPLE_SECONDS: Final = 1.0
@@ -27,10 +27,13 @@ SHORT_SECONDS: Final = 15.0
 
 
 class Sample(NamedTuple):
-    """Lag in seconds by worker, at so many seconds of the elapsed clock."""
+    """Lag in seconds by worker, None where nothing of its slice is due, at so many seconds of the elapsed clock.
+
+    A worker that has not reported itself lately is not in it.
+    """
 
     at: float
-    lag: Mapping[str, float]
+    lag: Mapping[str, float | None]
 
 
 class ShardSampler:
@@ -57,7 +60,8 @@ class ShardSampler:
         while not self._stop.is_set():
             try:
                 answer = self._read()
-                lag = {_name(item["worker"]): item["lagSeconds"] for item in answer["items"] if item["due"]}
+                items = answer["items"]
+                lag = {_name(item["worker"]): item["lagSeconds"] if item["due"] else None for item in items}
                 self.samples.append(Sample(self._clock.elapsed(), lag))
             except (OSError, http.client.HTTPException, ValueError, KeyError):
                 self.failures += 1
@@ -122,7 +126,7 @@ def lag_from_samples(samples: Sequence[Sample], *, origin: float, names: Sequenc
     rows = sorted({*names, *(name for sample in seen for name in sample.lag)}, key=_natural)
     edges = [max(0.0, sample.at - origin) for sample in seen]
     edges.append(edges[-1] + SAMPLE_SECONDS)
-    cells: list[list[float | None]] = [[sample.lag.get(name) for sample in seen] for name in rows]
+    cells: list[list[float | None]] = [[sample.lag.get(name, ABSENT) for sample in seen] for name in rows]
     return _map(rows, edges, cells, "Sampled from GET /shards once a second. A row is one worker's slice.")
 
 
@@ -135,6 +139,8 @@ def _map(rows: Sequence[str], columns: Sequence[float], cells: Sequence[Sequence
         rows=rows,
         columns=columns,
         cells=cells,
+        nothing="nothing due",
+        absent="not reported lately" if any(ABSENT in line for line in cells) else "",
         note=note,
     )
 

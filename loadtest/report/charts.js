@@ -179,17 +179,22 @@
     const bar = node(key, "svg", { viewBox: "0 0 100 10", style: "width:120px" });
     for (let at = 0; at < 50; at++) node(bar, "rect", { x: at * 2, y: 0, width: 2.2, height: 10, fill: heatColour(at / 49) });
     element(key, "span", "", `${shown(greatest)} ${chart.unit}`);
-    const unknown = element(scale, "span");
-    const square = node(unknown, "svg", { viewBox: "0 0 22 10" });
-    node(square, "rect", { x: 0, y: 0, width: 22, height: 10, fill: style("--unknown"), stroke: style("--line") });
-    element(unknown, "span", "", "nothing due");
+    const square = (name, colour) => {
+      if (!name) return;
+      const item = element(scale, "span");
+      const key = node(item, "svg", { viewBox: "0 0 22 10" });
+      node(key, "rect", { x: 0.5, y: 0.5, width: 21, height: 9, fill: colour, stroke: style("--line") });
+      element(item, "span", "", name);
+    };
+    square(chart.nothing, style("--nothing"));
+    square(chart.absent, style("--absent"));
     const labelled = chart.rows.length <= 40;
     const longest = Math.max(...chart.rows.map((row) => row.length));
     const left = labelled ? Math.min(120, 12 + longest * 7) : 44;
     const right = 14, top = 18, bottom = 40;
     const row = labelled ? Math.max(9, Math.min(20, 300 / chart.rows.length)) : Math.max(1.5, 400 / chart.rows.length);
     const { svg, width, height } = frame(box, top + bottom + row * chart.rows.length);
-    const low = chart.columns[0], high = chart.columns[chart.columns.length - 1];
+    const low = Math.min(0, chart.columns[0]), high = chart.columns[chart.columns.length - 1];
     const x = (value) => left + ((value - low) / (high - low || 1)) * (width - left - right);
     const colours = new Map();
     const fill = (value) => {
@@ -202,7 +207,7 @@
         const begin = x(chart.columns[column]);
         node(svg, "rect", {
           x: begin, y: top + line * row, width: x(chart.columns[column + 1]) - begin + 0.4, height: row + 0.4,
-          fill: value === null ? style("--unknown") : fill(value),
+          fill: value === null ? style("--nothing") : value < 0 ? style("--absent") : fill(value),
         });
       });
       if (labelled && row >= 9) {
@@ -221,14 +226,16 @@
       node(svg, "text", { x: x(value), y: height - bottom + 17, "text-anchor": "middle" }, shown(value));
     }
     node(svg, "text", { x: (left + width - right) / 2, y: height - 4, "text-anchor": "middle" }, chart.x);
+    const told = (cell) => (cell === null ? chart.nothing : cell < 0 ? chart.absent : `${shown(cell)} ${chart.unit}`);
     const readout = element(box, "div", "readout");
     follow(svg, width, (at, down) => {
       const line = Math.floor((down - top) / row);
       const value = low + ((at - left) / (width - left - right)) * (high - low);
       const column = chart.columns.findIndex((edge, index) => index + 1 < chart.columns.length && value < chart.columns[index + 1]);
+      if (value < chart.columns[0]) return;
       if (line < 0 || line >= chart.rows.length || column < 0 || at < left) return;
       const cell = chart.cells[line][column];
-      readout.textContent = `${chart.rows[line]}, ${shown(value)} ${unitOf(chart.x)}: ${cell === null ? "nothing due" : `${shown(cell)} ${chart.unit}`}`;
+      readout.textContent = `${chart.rows[line]}, ${shown(value)} ${unitOf(chart.x)}: ${told(cell)}`;
     });
   }
 

@@ -22,7 +22,9 @@ def outcome() -> Outcome:
     outcome.tables.append(Table(title="Delays", columns=("jobs", "p50"), rows=[["lone", "1.2"]]))
     outcome.charts += [
         LineChart(title="Curve", x="time (s)", y="jobs", series=[Series(name="</script>", points=[(0.0, 1.0)])]),
-        HeatMap(title="Lag", x="time (s)", y="shard", unit="s", rows=["w-1"], columns=[0, 1], cells=[[None]]),
+        HeatMap(
+            title="Lag", x="time (s)", y="shard", unit="s", rows=["w-1"], columns=[0, 1], cells=[[None]], nothing="-"
+        ),
         BarChart(title="Bars", x="per second", bars=[Bar(name="a", value=1.0)]),
     ]
     outcome.runs.append({"counts": {"missed": 0}, "startedAt": [0.1]})

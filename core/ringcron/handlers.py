@@ -58,6 +58,11 @@ class RunContext(Protocol):
         ...
 
     @property
+    def traceparent(self) -> str | None:
+        """The W3C traceparent of this run, to be handed on to what it calls; None where the worker makes no traces."""
+        ...
+
+    @property
     def cancelled(self) -> bool:
         """True once the run has been asked to stop; plain functions should look at it now and then."""
         ...

@@ -120,6 +120,8 @@ class Definition:
     jitter_seconds: float = 0.0
     on_exhausted: OnExhausted = OnExhausted.CONTINUE
     tzdata: str | None = None
+    traceparent: str | None = None
+    """The trace of the call that created or last triggered the job; None also where a job is read for people."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

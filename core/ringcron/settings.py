@@ -216,6 +216,9 @@ class WorkerSettings(CommonSettings):
         readers.seconds(0, DAY), "How long runs may go on once the worker was told to stop", default=30.0
     )
     batch_size: int = _setting(readers.integer(1, 500), "Most jobs that one claim takes", default=500)
+    traces: bool = _setting(
+        readers.flag, "Make a trace of each run; needs ringcron[otel], and OTEL_* says where they go", default=False
+    )
     metrics_port: int | None = _metrics_port()
     metrics_host: str = _metrics_host()
 

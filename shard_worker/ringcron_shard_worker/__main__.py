@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import secrets
+from typing import Final
 
 from ringcron import service
 from ringcron.clock import SystemClock
@@ -12,7 +14,10 @@ from ringcron_shard_worker.builtin import BuiltinSettings, full_registry
 from ringcron_shard_worker.execution import Execution
 from ringcron_shard_worker.lease_keeper import GRACE_SHARE
 from ringcron_shard_worker.slice_holder import SliceHolder
+from ringcron_shard_worker.traces import Traces, make_traces
 from ringcron_shard_worker.worker import Worker
+
+EXPORT_SECONDS: Final = 3.0
 
 
 def main(settings: WorkerSettings) -> int:
@@ -21,7 +26,12 @@ def main(settings: WorkerSettings) -> int:
     worker_id = f"{settings.name}.{secrets.token_hex(4)}"
 
     async def body(drain: asyncio.Event) -> None:
-        await make_worker(settings, worker_id).run(drain)
+        traces = make_traces(settings.traces)
+        try:
+            await make_worker(settings, worker_id, traces).run(drain)
+        finally:
+            if traces is not None:
+                await _export_the_rest(traces)
 
     return service.run(
         "worker",
@@ -33,7 +43,14 @@ def main(settings: WorkerSettings) -> int:
     )
 
 
-def make_worker(settings: WorkerSettings, worker_id: str) -> Worker:
+async def _export_the_rest(traces: Traces) -> None:
+    """For a moment only: nobody's drain waits for a collector that is away."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(EXPORT_SECONDS):
+            await asyncio.to_thread(traces.close)
+
+
+def make_worker(settings: WorkerSettings, worker_id: str, traces: Traces | None = None) -> Worker:
     """Load the handlers and put a worker together. Raises ConfigError where a module cannot be imported."""
     builtin = BuiltinSettings(
         default_handler=settings.default_handler,
@@ -54,7 +71,15 @@ def make_worker(settings: WorkerSettings, worker_id: str) -> Worker:
     )
     handlers = registry.names()
     holder = SliceHolder(settings, worker_id=worker_id, handlers=handlers, clock=clock)
-    return Worker(settings, worker_id=worker_id, handlers=handlers, holder=holder, execution=execution, clock=clock)
+    return Worker(
+        settings,
+        worker_id=worker_id,
+        handlers=handlers,
+        holder=holder,
+        execution=execution,
+        clock=clock,
+        traces=traces,
+    )
 
 
 if __name__ == "__main__":

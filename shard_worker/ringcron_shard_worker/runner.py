@@ -24,9 +24,11 @@ from ringcron.store.answers import EndedRun
 from ringcron.store.claimed import Claimed, Undecodable
 from ringcron.store.worker import WorkerStore
 from ringcron_shard_worker.completer import Completer
+from ringcron_shard_worker.durations import Durations
 from ringcron_shard_worker.endings import buried, completion_of, ended_run
 from ringcron_shard_worker.execution import Execution, RunControl, RunRequest, RunResult, StopReason
 from ringcron_shard_worker.leases import Leases
+from ringcron_shard_worker.traces import Traces
 
 TROUBLE_SECONDS: Final = 1.0
 
@@ -44,10 +46,12 @@ class Runner:
         clock: Clock,
         database_clock: DatabaseClock,
         due_again: Callable[[], object],
+        traces: Traces | None = None,
     ) -> None:
         self._store = store
         self._leases = leases
         self._execution = execution
+        self._traces = traces
         self._clock = clock
         self._database_clock = database_clock
         self._awaited: set[asyncio.Task[None]] = set()
@@ -56,6 +60,7 @@ class Runner:
         self._none_runs.set()
         self.troubled_until = 0.0
         """Until when (elapsed) nothing should be claimed here: a run could not even be begun."""
+        self.durations = Durations()
         self.completer = Completer(store, leases, self.decide_again, due_again)
 
     async def start(self, claims: Sequence[Claim], trust_until: float) -> None:
@@ -122,6 +127,7 @@ class Runner:
         claim, definition = row.claim, row.going.definition
         delay = (self._database_clock.now() - claim.next_run_at).total_seconds()
         metrics.RUN_START_DELAY[_start_cause(claim)].observe(max(0.0, delay))
+        trace = None if self._traces is None else self._traces.begin(claim, definition.traceparent)
         request = RunRequest(
             job_id=claim.id,
             run_id=claim.run_id,
@@ -132,6 +138,7 @@ class Runner:
             lease_generation=claim.lease_generation,
             timeout_seconds=definition.timeout_seconds,
             solo=claim.lost > 0,
+            trace=trace,
         )
         self._running += 1
         self._none_runs.clear()
@@ -140,6 +147,8 @@ class Runner:
         def over(result: RunResult, began_at: float) -> None:
             if stop_at_tick is not None:
                 stop_at_tick.cancel()
+            if trace is not None:
+                trace.end(result.outcome, result.error)
             self._over(row, result, began_at)
 
         try:
@@ -174,6 +183,7 @@ class Runner:
         if result.trouble_seconds:
             self.troubled_until = max(self.troubled_until, finished_at + result.trouble_seconds)
         metrics.RUN_DURATION[row.claim.handler].observe(finished_at - began_at)
+        self.durations.observe(row.claim.handler, finished_at - began_at)
         self._end(row, result, began_at, finished_at)
 
     def _end(self, row: Claimed, result: RunResult, started_at: float, finished_at: float) -> None:

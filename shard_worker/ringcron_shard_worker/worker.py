@@ -35,6 +35,7 @@ from ringcron_shard_worker.leases import Leases
 from ringcron_shard_worker.reaper import Reaper
 from ringcron_shard_worker.runner import Runner
 from ringcron_shard_worker.slice_holder import SliceHolder
+from ringcron_shard_worker.traces import Traces
 
 REPORTS_PER_LEASE: Final = 3
 LOOK_SECONDS: Final = 0.5
@@ -54,6 +55,7 @@ class Worker:
         holder: SliceHolder,
         execution: Execution,
         clock: Clock,
+        traces: Traces | None = None,
     ) -> None:
         self._settings = settings
         self._worker_id = worker_id
@@ -75,7 +77,7 @@ class Worker:
             on_bell=self._on_bell if settings.bell == "listen" else None,
         )
         self._leases = Leases(settings.concurrency, clock, lease_seconds=lease_seconds)
-        self._runner = Runner(self._store, self._leases, execution, clock, database_clock, holder.changed.set)
+        self._runner = Runner(self._store, self._leases, execution, clock, database_clock, holder.changed.set, traces)
         self._keeper = LeaseKeeper(self._store, self._leases, clock, lease_seconds=lease_seconds)
         self._reaper = Reaper(self._store, clock, database_clock, lease_seconds=lease_seconds)
         self._claimer = Claimer(
@@ -93,7 +95,7 @@ class Worker:
         )
 
     async def run(self, drain: asyncio.Event) -> None:
-        """Work until `drain` is set or a person asks for it, then drain. Raises what ended a loop by a fault of ours."""
+        """Work until `drain` is set or a person asks for it, then drain. Raises what ended a loop by our own fault."""
         metrics.WORKER_CAPACITY.set(self._settings.concurrency)
         metrics.WORKER_RUNNING.set_function(lambda: float(self._leases.running))
         await self._execution.start()
@@ -199,6 +201,7 @@ class Worker:
             draining=self._draining,
             slices=holding.slices,
             report_seconds=self._settings.lease_seconds / REPORTS_PER_LEASE,
+            mean_seconds=self._runner.durations.means(),
         )
         try:
             asked_by = await self._store.report_worker(report)

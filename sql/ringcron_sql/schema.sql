@@ -116,6 +116,7 @@ create table jobs (
     dead_reason text,
     created_at timestamp with time zone not null,
     updated_at timestamp with time zone not null,
+    traceparent text,
     constraint jobs_pkey PRIMARY KEY (id, next_run_at),
     constraint jobs_attempt_check CHECK ((attempt >= 0)),
     constraint jobs_catchup_check CHECK ((catchup = ANY (ARRAY['latest'::text, 'all'::text, 'none'::text]))),

@@ -194,7 +194,10 @@ def test_keda_asks_the_api_with_a_key() -> None:
     (port,) = service["spec"]["ports"]
     assert trigger["type"] == "metrics-api"
     assert trigger["metadata"]["url"] == f"http://ringcron-api.ringcron:{port['port']}/autoscale"
-    assert trigger["metadata"]["valueLocation"] == "desiredCapacity"
+    (autoscale,) = [operation for operation in OPERATIONS if operation.path == "/autoscale"]
+    shape = autoscale.answers[200].shape
+    assert shape is not None
+    assert trigger["metadata"]["valueLocation"] in {field.alias for field in shape.model_fields.values()}
     assert trigger["metadata"]["authMode"] == "bearer"
     (given,) = [d for _, d in documents("keda") if d["kind"] == "TriggerAuthentication"]
     assert given["metadata"]["name"] == trigger["authenticationRef"]["name"]

@@ -19,12 +19,12 @@ from tests.support.marker import Marker
 
 @handler("echo")
 async def echo(ctx: RunContext, payload: Any) -> Any:
-    return {"payload": payload, "run": ctx.run_id, "attempt": ctx.attempt, "pid": os.getpid()}
+    return {"payload": payload, "run": ctx.run_id, "attempt": ctx.attempt, "pid": os.getpid(), "trace": ctx.traceparent}
 
 
 @handler("echo-sync")
 def echo_sync(ctx: RunContext, payload: Any) -> Any:
-    return {"payload": payload, "run": ctx.run_id, "attempt": ctx.attempt, "pid": os.getpid()}
+    return {"payload": payload, "run": ctx.run_id, "attempt": ctx.attempt, "pid": os.getpid(), "trace": ctx.traceparent}
 
 
 @handler("give")

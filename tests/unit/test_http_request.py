@@ -147,3 +147,14 @@ def test_http_dates() -> None:
     assert http_date("Wed, 02 Jan 2030 03:04:05 GMT") == NOW
     assert http_date(None) is None
     assert http_date("Wed, 99 Jan 2030 03:04:05 GMT") is None
+
+
+def test_the_target_becomes_a_child_of_the_runs_trace_where_there_is_one() -> None:
+    trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    context = Context(
+        job_id=JOB, run_id=f"{JOB}.9", scheduled_for=NOW, attempt=2, lease_generation=9, traceparent=trace
+    )
+    assert read_request(context, {"url": "http://example.org"}).headers["traceparent"] == trace
+    own = {"url": "http://example.org", "headers": {"Traceparent": "mine"}}
+    assert read_request(context, own).headers["traceparent"] == "mine"
+    assert "traceparent" not in made(url="http://example.org").headers

@@ -72,7 +72,7 @@ def decode_claimed(claim: Claim, definition: Sequence[Any]) -> Claimed | Undecod
 
 
 def _decode(claim: Claim, definition: Sequence[Any]) -> Claimed:
-    payload, schedule, run_at, *policies, occurrences, kept, cancel_requested, waiting, revision = definition
+    payload, schedule, run_at, *policies, occurrences, kept, cancel_requested, waiting, revision, caller = definition
     retry, timeout, overlap, catchup, window, jitter, on_exhausted = _policies(*policies)
     return Claimed(
         going=Going(
@@ -89,6 +89,7 @@ def _decode(claim: Claim, definition: Sequence[Any]) -> Claimed:
                 catchup_window_seconds=window,
                 jitter_seconds=jitter,
                 on_exhausted=on_exhausted,
+                traceparent=caller,
             ),
             ticks=None if schedule is None else _ticks(schedule),
             occurrences=occurrences,

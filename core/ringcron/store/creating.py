@@ -190,6 +190,7 @@ def record_of(new: NewJob, job_id: UUID) -> dict[str, Any]:
         "jitter": definition.jitter_seconds,
         "on_exhausted": definition.on_exhausted,
         "tzdata": definition.tzdata,
+        "traceparent": definition.traceparent,
     }
 
 
@@ -216,6 +217,7 @@ def definition_parameters(definition: Definition) -> dict[str, Any]:
         "jitter": definition.jitter_seconds,
         "on_exhausted": definition.on_exhausted.value,
         "tzdata": definition.tzdata,
+        "traceparent": definition.traceparent,
     }
 
 

@@ -98,6 +98,7 @@ def _environment(ctx: RunContext, given: Mapping[str, str]) -> dict[str, str]:
         "RINGCRON_SCHEDULED_FOR": ctx.scheduled_for.astimezone(UTC).isoformat().replace("+00:00", "Z"),
         "RINGCRON_ATTEMPT": str(ctx.attempt),
         "RINGCRON_LEASE_GENERATION": str(ctx.lease_generation),
+        **({} if ctx.traceparent is None else {"TRACEPARENT": ctx.traceparent}),
     }
 
 

@@ -64,6 +64,8 @@ def read_request(ctx: RunContext, payload: Any) -> Request:
     if body is not None:
         headers.setdefault("Content-Type", "text/plain; charset=utf-8" if isinstance(body, str) else "application/json")
     headers.update(_identity(ctx))
+    if ctx.traceparent is not None:
+        headers.setdefault("traceparent", ctx.traceparent)
     return Request(
         url=url,
         method=method or ("GET" if body is None else "POST"),

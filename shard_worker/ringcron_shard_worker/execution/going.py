@@ -107,6 +107,7 @@ def _message(handler: Handler, request: RunRequest) -> dict[str, Any]:
         "scheduled_for": request.scheduled_for.isoformat(),
         "attempt": request.attempt,
         "lease_generation": request.lease_generation,
+        "traceparent": request.traceparent,
         "payload": request.payload,
     }
 

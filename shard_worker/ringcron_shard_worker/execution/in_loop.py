@@ -57,6 +57,7 @@ class LoopRun:
             scheduled_for=request.scheduled_for,
             attempt=request.attempt,
             lease_generation=request.lease_generation,
+            traceparent=request.traceparent,
         )
 
     def where(self) -> str | None:
@@ -111,6 +112,8 @@ class LoopRuns:
             loop = asyncio.get_running_loop()
             run.timer = loop.call_later(request.timeout_seconds, self._look, run)
         _bind(job=str(request.job_id), run=request.run_id)
+        if request.trace is not None:
+            request.trace.enter()
         try:
             value = await run.handler.function(run.context, request.payload)
         except BaseException as error:

@@ -10,6 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from ringcron.models import RunOutcome
+from ringcron_shard_worker.traces import RunTrace
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -25,6 +26,12 @@ class RunRequest:
     lease_generation: int
     timeout_seconds: float | None
     solo: bool
+    trace: RunTrace | None = None
+
+    @property
+    def traceparent(self) -> str | None:
+        """What the handler may hand on."""
+        return None if self.trace is None else self.trace.traceparent
 
 
 class StopReason(StrEnum):

@@ -75,6 +75,7 @@ class HandlerProcess:
             scheduled_for=datetime.fromisoformat(message["scheduled_for"]),
             attempt=message["attempt"],
             lease_generation=message["lease_generation"],
+            traceparent=message["traceparent"],
         )
         threads_before = set(threading.enumerate())
         try:

@@ -20,6 +20,7 @@ class Context:
     scheduled_for: datetime
     attempt: int
     lease_generation: int
+    traceparent: str | None = None
     saw_stop: bool = field(default=False, init=False)
     _asked: bool = field(default=False, init=False)
 

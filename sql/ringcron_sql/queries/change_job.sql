@@ -27,6 +27,7 @@ changed as (
         backoff_multiplier = %(multiplier)s, max_lost = %(max_lost)s, timeout_seconds = %(timeout)s,
         overlap = %(overlap)s, catchup = %(catchup)s, catchup_window_seconds = %(catchup_window)s,
         jitter_seconds = %(jitter)s, on_exhausted = %(on_exhausted)s, tzdata = %(tzdata)s,
+        traceparent = coalesce(%(traceparent)s, j.traceparent),
         pause_reason = %(pause_reason)s, paused_by = %(paused_by)s, dead_reason = %(dead_reason)s,
         updated_at = clock_timestamp()
     from held

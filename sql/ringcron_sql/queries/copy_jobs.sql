@@ -4,5 +4,5 @@ copy jobs (
     state, handler, schedule, name, tags,
     max_attempts, min_backoff_seconds, max_backoff_seconds, backoff_multiplier, max_lost,
     timeout_seconds, overlap, catchup, catchup_window_seconds, jitter_seconds, on_exhausted,
-    tzdata)
+    tzdata, traceparent)
 from stdin (format binary)

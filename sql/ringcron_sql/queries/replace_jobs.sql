@@ -9,7 +9,7 @@ with given as materialized (
         created_at timestamptz, schedule jsonb, run_at timestamptz, payload jsonb, name text, tags text[],
         max_attempts integer, min_backoff double precision, max_backoff double precision, multiplier double precision,
         max_lost integer, timeout double precision, overlap text, catchup text, catchup_window double precision,
-        jitter double precision, on_exhausted text, tzdata text,
+        jitter double precision, on_exhausted text, tzdata text, traceparent text,
         skip_first timestamptz, skip_last timestamptz, skip_count bigint, skip_reason text)),
 held as materialized (
     select g.*, j.state, j.lease_generation, j.lease_owner, j.claimed_at, j.attempt, j.ran_for, j.cause
@@ -33,7 +33,8 @@ replaced as (
         max_backoff_seconds = held.max_backoff, backoff_multiplier = held.multiplier, max_lost = held.max_lost,
         timeout_seconds = held.timeout, overlap = held.overlap, catchup = held.catchup,
         catchup_window_seconds = held.catchup_window, jitter_seconds = held.jitter, on_exhausted = held.on_exhausted,
-        tzdata = held.tzdata, pause_reason = null, paused_by = null, dead_reason = null, updated_at = held.created_at
+        tzdata = held.tzdata, traceparent = held.traceparent, pause_reason = null, paused_by = null, dead_reason = null,
+        updated_at = held.created_at
     from held
     where j.id = held.id and j.next_run_at = held.held_next_run_at
       and j.next_run_at >= %(first_at)s and j.next_run_at <= %(last_at)s),

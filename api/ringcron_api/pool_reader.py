@@ -1,21 +1,18 @@
 """The pool as this process last read it: who reports, and the lag of the moment.
 
-Invariant: read when it is asked for and what there is is a second old; callers meanwhile share one reading, however
-many they are.
+Invariant: read when it is asked for and the lag that it has was counted a second ago; callers meanwhile share one
+reading, however many they are.
 """
 
 from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import Final
 
 from ringcron.clock import Clock
 from ringcron.models import WorkerReport
 from ringcron.store.api import ApiStore
-from ringcron.store.snapshot import Snapshot
-
-CACHED_SECONDS: Final = 1.0
+from ringcron.store.snapshot import FRESH_SECONDS, Snapshot
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -38,12 +35,16 @@ class PoolReader:
 
     async def reading(self) -> Reading:
         """The latest, a second old at most. Raises StoreUnavailable."""
-        if self._latest is not None and self._clock.elapsed() - self._latest.read_at < CACHED_SECONDS:
+        if self._latest is not None and self.age_of(self._latest) < FRESH_SECONDS:
             return self._latest
         if self._reading is None or self._reading.done():
             self._reading = asyncio.create_task(self._read())
         # Shielded: a caller that goes away must not take the reading from the others.
         return await asyncio.shield(self._reading)
+
+    def age_of(self, reading: Reading) -> float:
+        """How many seconds ago the lag in it was counted."""
+        return reading.snapshot.age_seconds + self._clock.elapsed() - reading.read_at
 
     async def _read(self) -> Reading:
         workers = await self._store.list_workers()

@@ -85,8 +85,10 @@ def test_seconds_are_counted_once_and_kept_for_ten_minutes() -> None:
     span = span_to_count(first, NOW + timedelta(seconds=3.6))
     assert span == Bounds(NOW, NOW + timedelta(seconds=3))
     then = continued(first, span, {SECOND + 1: 5}, due=1, running=0)
-    assert (then.started[-4:], then.due[-4:], then.running[-1]) == ((7, 0, 5, 0), (3, None, None, 1), 0)
+    assert (then.started[-4:], then.due[-4:], then.running[-1]) == ((7, 0, 5, 0), (3, 1, 1, 1), 0)
     assert len(then.started) == PACE_SECONDS
+    later = continued(then, Bounds(then.until, then.until + timedelta(seconds=5)), {}, due=2, running=0)
+    assert later.due[-6:] == (1, None, None, None, None, 2)  # nobody looked meanwhile
 
 
 def test_a_clock_that_went_back_counts_nothing_twice() -> None:

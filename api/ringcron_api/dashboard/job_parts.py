@@ -202,6 +202,7 @@ def audit(entries: Sequence[AuditEntry]) -> Markup:
     for entry in entries:
         detail = dict(entry.act.detail or {})
         why = detail.pop("reason", None)
+        detail.pop("via", None)
         rest = orjson.dumps(detail).decode() if detail else None
         rows.append(
             row(

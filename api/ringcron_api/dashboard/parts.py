@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Final
 
+from ringcron.instants import format_instant
 from ringcron_api.dashboard.charts import ahead_chart, pace_chart
 from ringcron_api.dashboard.heat import heat_rows
 from ringcron_api.dashboard.layout import row, table, verdict_card, verdict_line
@@ -19,8 +20,9 @@ from ringcron_api.dashboard.ring_drawing import late_words, level_of, ring_svg
 from ringcron_api.dashboard.spike import TARGET_SECONDS, Outlook
 from ringcron_api.dashboard.worker_parts import worker_rows
 
-SLOTS_SHOWN: Final = 50
+SLOTS_SHOWN: Final = 24
 EPOCHS_SHOWN: Final = 8
+_NO_EPOCH: Final = "No coordinator has published an assignment since this was installed."
 
 Parts = dict[str, "Markup | dict[str, Markup]"]
 """By the id of the element that holds it; the rows of a table by theirs."""
@@ -33,7 +35,7 @@ def overview_parts(picture: Picture) -> Parts:
         "heat": heat_rows(picture),
         "pace": pace_chart(picture.snapshot.pace),
         "sentence": tag("p", _sentence(picture), class_="lead"),
-        "epochs": _epochs(picture, EPOCHS_SHOWN),
+        "epochs": _last_epochs(picture),
     }
 
 
@@ -42,7 +44,7 @@ def shards_parts(picture: Picture) -> Parts:
         "verdict-line": verdict_line(picture.verdict),
         "heat": heat_rows(picture),
         "ring": ring_svg(picture.ring, picture.epochs[0].in_transit if picture.epochs else ()),
-        "epochs": _epochs(picture, len(picture.epochs)),
+        "epochs": _epochs(picture),
         "slots": _slots(picture),
     }
 
@@ -99,7 +101,7 @@ def _tiles(picture: Picture) -> Markup:
     )
 
 
-def _epochs(picture: Picture, most: int) -> Markup:
+def _epochs(picture: Picture) -> Markup:
     rows = [
         row(
             tag("td", epoch.epoch, class_="num"),
@@ -111,7 +113,7 @@ def _epochs(picture: Picture, most: int) -> Markup:
             tag("td", epoch.members, class_="num"),
             epoch.leader,
         )
-        for epoch in picture.epochs[:most]
+        for epoch in picture.epochs
     ]
     head: tuple[Child, ...] = (
         tag("th", "epoch", scope="col", class_="num"),
@@ -120,7 +122,27 @@ def _epochs(picture: Picture, most: int) -> Markup:
         *(tag("th", name, scope="col", class_="num") for name in ("moved", "in handover", "no owner", "members")),
         "by",
     )
-    return table(head, rows, empty="No coordinator has published an assignment since this was installed.")
+    return table(head, rows, empty=_NO_EPOCH)
+
+
+def _last_epochs(picture: Picture) -> Markup:
+    """The same in short."""
+    rows = [
+        row(
+            tag("td", epoch.epoch, class_="num"),
+            tag("td", clock(epoch.at), title=format_instant(epoch.at)),
+            epoch.cause,
+            tag("td", f"{epoch.slots_moved:,}", class_="num"),
+        )
+        for epoch in picture.epochs[:EPOCHS_SHOWN]
+    ]
+    head: tuple[Child, ...] = (
+        tag("th", "epoch", scope="col", class_="num"),
+        "at (UTC)",
+        "cause",
+        tag("th", "slots moved", scope="col", class_="num"),
+    )
+    return table(head, rows, empty=_NO_EPOCH)
 
 
 def _slots(picture: Picture) -> Markup:
@@ -204,7 +226,7 @@ def _now(picture: Picture) -> Markup:
             "starts a second at most",
             "not known" if outlook.starts_per_second is None else f"{outlook.starts_per_second:,.1f}",
         ),
-        ("what is due has started in", "not known" if clears is None else span(clears)),
+        ("until all that is due has started", "not known" if clears is None else span(clears)),
         ("workers for 30 s", "–" if outlook.workers_for_target is None else number(outlook.workers_for_target)),
     )
     return tag("dl", [tag("div", tag("dt", name), tag("dd", value)) for name, value in facts], class_="facts wide")

@@ -101,7 +101,7 @@ async def show_spikes(request: web.Request) -> web.Response:
         panel("The last ten minutes", _pace_legend(), tag("div", _one(parts, "pace"), id="pace")),
         tag("div", _one(parts, "now"), id="now"),
         panel("The next hour", tag("div", _one(parts, "ahead"), id="ahead"), note=ahead),
-        panel("The ten busiest seconds", _one(parts, "busiest"), id_="busiest"),
+        panel("The ten busiest seconds", _one(parts, "busiest"), id_="busiest", class_="narrow"),
         view="spikes",
         picture=picture,
     )

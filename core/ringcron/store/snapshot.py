@@ -31,6 +31,8 @@ WAITING_HANDLERS: Final = 200
 DEAD_COUNTED: Final = 10_000
 SOON_SECONDS: Final = 60.0
 PACE_SECONDS: Final = 600
+CARRIED_SECONDS: Final = 3
+"""What one look finds holds for so many seconds up to it; seconds before that were not looked at."""
 SETTLED_SECONDS: Final = 0.5
 """A second's starts are counted this long after its end: claims that began in it have been committed."""
 
@@ -177,20 +179,21 @@ def span_to_count(before: Pace | None, taken_at: datetime) -> Bounds:
 
 
 def continued(before: Pace | None, span: Bounds, started: Mapping[int, int], *, due: int, running: int) -> Pace:
-    """`before` and the seconds of `span`, of which the last is the one that `due` and `running` are known of.
+    """`before` and the seconds of `span`, at whose end `due` jobs waited and `running` ran.
 
     `started`: runs by the second (of the Unix epoch) that they began in.
     """
     first = math.floor(span.from_at.timestamp())
     seconds = range(first, math.floor(span.until_at.timestamp()))
-    unseen: tuple[int | None, ...] = (None,) * max(0, len(seconds) - 1)
+    near_enough = len(seconds) <= CARRIED_SECONDS
+    unseen = max(0, len(seconds) - 1)
     kept = before if before is not None and before.until == span.from_at else Pace(until=span.from_at)
     if not seconds:
         return kept
     return Pace(
         until=span.until_at,
-        due=(*kept.due, *unseen, due)[-PACE_SECONDS:],
-        running=(*kept.running, *unseen, running)[-PACE_SECONDS:],
+        due=(*kept.due, *(due if near_enough else None,) * unseen, due)[-PACE_SECONDS:],
+        running=(*kept.running, *(running if near_enough else None,) * unseen, running)[-PACE_SECONDS:],
         started=(*kept.started, *(started.get(second, 0) for second in seconds))[-PACE_SECONDS:],
     )
 

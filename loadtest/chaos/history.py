@@ -1,0 +1,208 @@
+"""What a chaos run saw: the database's own record of every row, the sink's of every run, the callers' of every call.
+
+Invariant: `versions` is authoritative. A trigger wrote it within the transactions that changed the rows, so a job's
+versions are totally ordered and no worker is trusted. Everything else is evidence to be held against it.
+
+All instants are seconds since the Unix epoch on the database's clock (the sink runs on the same host as the database;
+its offset is measured and part of the Settings' tolerance).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal
+
+ENDED = frozenset({"done", "cancelled"})
+"""States that nothing follows."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Version:
+    """A job's row after one change. `seq` orders the changes; a delete shows the row as it was."""
+
+    seq: int
+    at: float
+    job: str
+    change: Literal["insert", "update", "delete"]
+    state: str
+    generation: int
+    owner: str | None = None
+    lease_until: float | None = None
+    next_run_at: float = 0.0
+    scheduled_for: float = 0.0
+    cause: str = "schedule"
+    attempt: int = 0
+    slot: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Run:
+    """A row of `runs`."""
+
+    job: str
+    generation: int
+    claimed_at: float
+    finished_at: float
+    attempt: int
+    scheduled_for: float
+    cause: str
+    worker: str
+    outcome: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Skip:
+    """A row of `skips`: `count` ticks from `first` to `last`."""
+
+    job: str
+    first: float
+    last: float
+    count: int
+    reason: str
+    decided_at: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Hit:
+    """A run as the sink saw it. `end` None: the sink never heard of its end."""
+
+    job: str
+    generation: int
+    scheduled_for: float
+    attempt: int
+    worker: str
+    begin: float
+    end: float | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Call:
+    """A call of the API. `outcome` "info": nobody knows whether it was done."""
+
+    kind: Literal["create", "cancel"]
+    invoked: float
+    ended: float
+    outcome: Literal["ok", "fail", "info"]
+    status: int | None = None
+    job: str | None = None
+    key: str | None = None
+    """The job's business key, where one was given."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Assigned:
+    """An assignment as it was published: who owns which slots (inclusive), for the handlers of one group."""
+
+    at: float
+    epoch: int
+    term: int
+    group: str
+    arcs: tuple[tuple[int, int, str], ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Fault:
+    """What a nemesis did, to whom, from when to when. `name` as in faults.md §9: "N1"."""
+
+    name: str
+    target: str
+    begin: float
+    end: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Job:
+    """What was asked for: a one-off (`ticks` empty), or the ticks of the reference enumerator up to the end of the
+    run."""
+
+    job: str
+    created_at: float
+    ticks: tuple[float, ...] = ()
+    run_at: float | None = None
+    max_attempts: int = 5
+    overlap: str = "skip"
+    catchup: str = "latest"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Settings:
+    """The cluster's promises, in seconds."""
+
+    lease: float = 6.0
+    poll: float = 0.5
+    session: float = 4.0
+    clock_tolerance: float = 0.005
+    bound: float = 30.0
+    """A tick that was due this long before the end must have been decided."""
+    slots: int = 4096
+
+
+@dataclass(kw_only=True)
+class History:
+    """One run, whole."""
+
+    settings: Settings = field(default_factory=Settings)
+    jobs: Mapping[str, Job] = field(default_factory=dict)
+    versions: Sequence[Version] = ()
+    runs: Sequence[Run] = ()
+    skips: Sequence[Skip] = ()
+    hits: Sequence[Hit] = ()
+    calls: Sequence[Call] = ()
+    assignments: Sequence[Assigned] = ()
+    faults: Sequence[Fault] = ()
+    ended_at: float = 0.0
+    """When the database was read at the end, all faults healed."""
+
+    @cached_property
+    def versions_of(self) -> Mapping[str, list[Version]]:
+        """By job, in order."""
+        found: dict[str, list[Version]] = defaultdict(list)
+        for version in sorted(self.versions, key=lambda version: version.seq):
+            found[version.job].append(version)
+        return found
+
+    @cached_property
+    def runs_of(self) -> Mapping[str, list[Run]]:
+        """By job, oldest claim first."""
+        found: dict[str, list[Run]] = defaultdict(list)
+        for run in sorted(self.runs, key=lambda run: (run.claimed_at, run.generation)):
+            found[run.job].append(run)
+        return found
+
+    @cached_property
+    def hits_of(self) -> Mapping[str, list[Hit]]:
+        """By job, by begin."""
+        found: dict[str, list[Hit]] = defaultdict(list)
+        for hit in sorted(self.hits, key=lambda hit: hit.begin):
+            found[hit.job].append(hit)
+        return found
+
+    @cached_property
+    def skips_of(self) -> Mapping[str, list[Skip]]:
+        """By job, by their first tick."""
+        found: dict[str, list[Skip]] = defaultdict(list)
+        for skip in sorted(self.skips, key=lambda skip: skip.first):
+            found[skip.job].append(skip)
+        return found
+
+    def touched(self, worker: str, begin: float, end: float) -> bool:
+        """Whether a fault that can stop or cut off this worker overlaps [begin, end]."""
+        return any(
+            fault.begin <= end
+            and fault.end >= begin
+            and (fault.target in ("*", worker) or worker.startswith(fault.target))
+            for fault in self.faults
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Violation:
+    """An invariant that does not hold, why, and the shortest part of the history that shows it."""
+
+    invariant: str
+    job: str | None
+    message: str
+    evidence: tuple[object, ...] = ()

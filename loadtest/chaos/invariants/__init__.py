@@ -1,0 +1,43 @@
+"""The invariants of a history (I1 to I16): pure functions from a History to what violates them.
+
+leases        I1 I2 I3      generations, leases, the fence
+runs          I4 I5 I8 I9   what the sink saw, attempts
+calls         I6 I7         what callers were promised
+ticks         I10 I11       every tick run or skipped, once, on time
+assignments   I12 I13       the ring
+rows          I14 I15 I16   states, deadlines, bookkeeping
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from loadtest.chaos.history import History, Violation
+from loadtest.chaos.invariants import assignments, calls, leases, rows, runs, ticks
+
+Invariant = Callable[[History], Iterator[Violation]]
+
+INVARIANTS: Final[dict[str, Invariant]] = {
+    "I1": leases.generations_rise_and_have_one_owner,
+    "I2": leases.leases_do_not_overlap,
+    "I3": leases.only_the_holder_writes,
+    "I4": runs.runs_of_a_job_overlap_only_under_a_fault,
+    "I5": runs.nothing_begins_before_its_instant,
+    "I6": calls.what_was_cancelled_never_starts,
+    "I7": calls.creates_are_done_as_they_were_answered,
+    "I8": runs.runs_and_hits_are_the_same,
+    "I9": runs.an_attempt_follows_a_failed_or_lost_one,
+    "I10": ticks.every_tick_is_run_or_skipped,
+    "I11": ticks.runs_are_of_ticks,
+    "I12": assignments.a_slot_has_one_owner,
+    "I13": assignments.terms_rise,
+    "I14": rows.states_change_along_legal_edges,
+    "I15": rows.what_waits_has_a_deadline,
+    "I16": rows.every_job_is_one_row,
+}
+
+
+def check(history: History) -> list[Violation]:
+    """Every violation, in the order of the invariants."""
+    return [violation for invariant in INVARIANTS.values() for violation in invariant(history)]

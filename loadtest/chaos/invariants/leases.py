@@ -1,0 +1,121 @@
+"""I1, I2, I3: generations, leases and the fence, from the database's own record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from loadtest.chaos.history import History, Version, Violation
+
+CLAIMED = "claimed"
+
+
+def generations_rise_and_have_one_owner(history: History) -> Iterator[Violation]:
+    """I1: a job's generation never falls, every claim has a higher one, and each generation has exactly one owner."""
+    for job, versions in history.versions_of.items():
+        owners: dict[int, Version] = {}
+        for version in versions:
+            if version.state != CLAIMED or version.change == "delete":
+                continue
+            first = owners.setdefault(version.generation, version)
+            if first.owner != version.owner:
+                yield Violation(
+                    invariant="I1",
+                    job=job,
+                    message=f"generation {version.generation} has two owners, {first.owner} and {version.owner}",
+                    evidence=(first, version),
+                )
+        for before, after in pairwise(versions):
+            if after.generation < before.generation:
+                yield Violation(
+                    invariant="I1",
+                    job=job,
+                    message=f"the generation falls from {before.generation} to {after.generation}",
+                    evidence=(before, after),
+                )
+            elif _claims(before, after) and after.generation == before.generation:
+                yield Violation(
+                    invariant="I1",
+                    job=job,
+                    message=f"a claim has the generation of the one before it, {after.generation}",
+                    evidence=(before, after),
+                )
+
+
+def leases_do_not_overlap(history: History) -> Iterator[Violation]:
+    """I2: a lease ends by its holder's hand or after it has lapsed; nobody claims what is held.
+
+    Who ended it is read from `runs`: a holder's outcome is its own, `lost` is the reaper's.
+    """
+    lost = {(run.job, run.generation) for run in history.runs if run.outcome == "lost"}
+    for job, versions in history.versions_of.items():
+        for before, after in pairwise(versions):
+            if before.state != CLAIMED or before.lease_until is None or after.generation == before.generation == 0:
+                continue
+            early = after.at < before.lease_until
+            if after.state == CLAIMED and after.generation != before.generation and early:
+                yield Violation(
+                    invariant="I2",
+                    job=job,
+                    message=f"claimed by {after.owner} {before.lease_until - after.at:.3f} s before the lease of "
+                    f"{before.owner} lapsed",
+                    evidence=(before, after),
+                )
+            elif after.state != CLAIMED and (job, before.generation) in lost and early:
+                yield Violation(
+                    invariant="I2",
+                    job=job,
+                    message=f"taken back from {before.owner} {before.lease_until - after.at:.3f} s before its lease "
+                    "lapsed",
+                    evidence=(before, after),
+                )
+
+
+def only_the_holder_writes(history: History) -> Iterator[Violation]:
+    """I3: a renewal keeps generation and owner; a lease is closed under its own generation, and the run row that
+    closes it is of that generation and owner; nothing closes a lease that is closed."""
+    for job, versions in history.versions_of.items():
+        closed: dict[int, Version] = {}
+        holders: dict[int, str | None] = {}
+        for before, after in pairwise(versions):
+            if before.state != CLAIMED:
+                continue
+            holders[before.generation] = before.owner
+            if after.state == CLAIMED:
+                if after.generation == before.generation and after.owner != before.owner:
+                    yield Violation(
+                        invariant="I3",
+                        job=job,
+                        message=f"a write of {after.owner} took over the lease of {before.owner}",
+                        evidence=(before, after),
+                    )
+            elif after.change != "delete":
+                if after.generation != before.generation:
+                    yield Violation(
+                        invariant="I3",
+                        job=job,
+                        message=f"the lease of generation {before.generation} was closed as {after.generation}",
+                        evidence=(before, after),
+                    )
+                closed[before.generation] = after
+        for run in history.runs_of.get(job, ()):
+            if run.generation not in closed:
+                if run.generation in holders or versions:
+                    yield Violation(
+                        invariant="I3",
+                        job=job,
+                        message=f"a run of generation {run.generation} was accepted, and no lease of it was closed",
+                        evidence=(run, *versions[-2:]),
+                    )
+            elif run.outcome != "lost" and run.worker != holders[run.generation]:
+                yield Violation(
+                    invariant="I3",
+                    job=job,
+                    message=f"the run of generation {run.generation} was accepted from {run.worker}, but "
+                    f"{holders[run.generation]} held it",
+                    evidence=(run, closed[run.generation]),
+                )
+
+
+def _claims(before: Version, after: Version) -> bool:
+    return before.state != CLAIMED and after.state == CLAIMED

@@ -11,6 +11,8 @@ import psycopg
 import pytest
 
 from ringcron_api import requests, server
+from ringcron_api.operations import Operation
+from ringcron_api.routes import OPERATIONS
 from tests.support.api import ApiCaller, running_api
 from tests.support.waiting import until
 
@@ -82,6 +84,55 @@ async def test_A58_json_that_cannot_be_held(
     assert await count(connection) == 0
 
 
+HOSTILE = [
+    rb'"\u0000"',
+    rb'{"\u0000": 1}',
+    rb'"\ud800"',
+    b'"\xff"',
+    b"NaN",
+    b"1e999",
+    b"9" * 5000,
+    b"[" * 5000 + b"]" * 5000,
+    b"",
+    b"{",
+]
+
+
+@pytest.mark.parametrize("operation", [one for one in OPERATIONS if one.body is not None], ids=lambda one: one.name)
+async def test_A58_at_every_call_that_takes_a_body(
+    api: ApiCaller, connection: psycopg.AsyncConnection[Any], operation: Operation
+) -> None:
+    job = await api.post("/jobs", {"runAt": FUTURE, "payload": "kept"})
+    path = operation.path.replace("{jobId}", job["jobId"])
+    media_type = "application/merge-patch+json" if operation.method == "PATCH" else "application/json"
+    for value in HOSTILE:
+        for body in (value, b'{"payload": %b}' % value, b'{"schedule": %b}' % value, b'{"jobs": [%b]}' % value):
+            answer = await api.call(operation.method, path, data=body, headers={"Content-Type": media_type})
+            if answer.status == 207:
+                assert {result["status"] for result in answer["results"]} <= {400, 422}
+            else:
+                assert answer.status in (400, 422)
+    assert await count(connection) == 1
+    assert (await api.get(f"/jobs/{job['jobId']}"))["payload"] == "kept"
+
+
+async def test_H8_times_that_are_none(api: ApiCaller, connection: psycopg.AsyncConnection[Any]) -> None:
+    refused = [
+        *("2027-01-01T00:00:00", "2027-01-01T00:00:60Z", "0000-01-01T00:00:00Z", "10000-01-01T00:00:00Z"),
+        *("9000-01-01T00:00:00Z", "1970-01-01T00:00:00Z", "infinity", "-infinity", "now", "2027-02-30T00:00:00Z", ""),
+    ]
+    jobs = [{"runAt": text} for text in refused]
+    jobs += [{"schedule": {"every": "PT1H", "anchor": text}} for text in refused]
+    answer = await api.post("/jobs/batch", {"jobs": jobs})
+    assert {result["status"] for result in answer["results"]} == {422}
+    faults = [fault["pointer"] for result in answer["results"] for fault in result["error"]["errors"]]
+    assert faults == ["/runAt"] * len(refused) + ["/schedule/anchor"] * len(refused)
+    assert await count(connection) == 0
+    past = await api.post("/jobs", {"runAt": "2001-01-01T00:00:00Z"})
+    assert (past.status, past["scheduledFor"]) == (201, "2001-01-01T00:00:00Z")
+    assert past["nextRunAt"] == past["createdAt"]
+
+
 @pytest.mark.parametrize(
     "payload",
     [
@@ -97,19 +148,25 @@ async def test_A58_json_that_cannot_be_held(
         b"[]",
     ],
 )
-async def test_json_that_can_be_held_comes_back_the_same(api: ApiCaller, payload: bytes) -> None:
+async def test_H5_H6_json_that_can_be_held_comes_back_the_same(api: ApiCaller, payload: bytes) -> None:
     created = await api.post_raw("/jobs", with_payload(payload))
     assert created.status == 201
     assert created["payload"] == json.loads(payload)
     assert (await api.get(f"/jobs/{created['jobId']}"))["payload"] == json.loads(payload)
 
 
-async def test_a_large_number_keeps_its_value_but_not_its_spelling(api: ApiCaller) -> None:
+async def test_H7_members_keep_neither_their_order_nor_their_twins(api: ApiCaller) -> None:
+    created = await api.post_raw("/jobs", with_payload(b'{"long": 1, "b": 2, "a": 3, "b": 4}'))
+    async with api.session.get(f"{api.url}/jobs/{created['jobId']}") as answer:
+        assert '"payload":{"a": 3, "b": 4, "long": 1}' in await answer.text()
+
+
+async def test_H5_a_large_number_keeps_its_value_but_not_its_spelling(api: ApiCaller) -> None:
     created = await api.post_raw("/jobs", with_payload(b"[1.7976931348623157e308, 1.50, -0.0]"))
     assert [float(number) for number in created["payload"]] == [1.7976931348623157e308, 1.5, 0.0]
 
 
-async def test_text_of_every_kind_in_names(api: ApiCaller) -> None:
+async def test_H6_text_of_every_kind_in_names(api: ApiCaller) -> None:
     body = {"runAt": FUTURE, "key": "ключ \x01'\"\\%", "name": "\U0001f600", "tags": ["{a,b}", "", "é"][::2]}
     created = await api.post("/jobs", body)
     assert (created["key"], created["name"], created["tags"]) == (body["key"], body["name"], body["tags"])
@@ -137,7 +194,7 @@ async def test_a_compressed_body(api: ApiCaller) -> None:
     assert refused.status == 415
 
 
-async def test_what_is_too_large(api: ApiCaller, connection: psycopg.AsyncConnection[Any]) -> None:
+async def test_H4_what_is_too_large(api: ApiCaller, connection: psycopg.AsyncConnection[Any]) -> None:
     body = await api.post_raw("/jobs", with_payload(b'"' + b"x" * (1024 * 1024) + b'"'))
     assert (body.status, body["code"]) == (413, "payload-too-large")
     payload = await api.post_raw("/jobs", with_payload(b'"' + b"x" * (256 * 1024) + b'"'))

@@ -12,13 +12,14 @@ import pytest
 
 from ringcron.clock import SystemClock
 from ringcron.models import PARKED
-from ringcron.store import keyed
 from ringcron.store import idempotency as module
+from ringcron.store import keyed
 from ringcron.store.pool import Pool
 from ringcron.store.upkeep import Upkeep
 from ringcron_sql import query
 from tests.support.api import Answer, ApiCaller, running_api
 from tests.support.plans import explain
+from tests.support.waiting import until
 
 FUTURE = "2100-01-01T00:00:00Z"
 ONCE = {"runAt": FUTURE, "payload": {"a": 1}}
@@ -68,12 +69,35 @@ async def test_the_same_request_gets_the_same_answer_and_has_one_effect(
     assert await count(connection) == 2
 
 
-async def test_fifty_at_once_make_one_job(api: ApiCaller, connection: psycopg.AsyncConnection[Any]) -> None:
+async def test_H1_A55_fifty_at_once_make_one_job(api: ApiCaller, connection: psycopg.AsyncConnection[Any]) -> None:
     answers = await asyncio.gather(*(post(api, "k") for _ in range(50)))
     assert {answer.status for answer in answers} == {201}
     assert len({answer["jobId"] for answer in answers}) == 1
     assert sum(not is_replayed(answer) for answer in answers) == 1
     assert await count(connection) == 1
+
+
+async def test_H1_H2_a_caller_that_went_away_gets_the_answer_when_it_asks_again(
+    api: ApiCaller, connection: psycopg.AsyncConnection[Any]
+) -> None:
+    body = json.dumps({"jobs": [{**ONCE, "key": f"k{n}"} for n in range(20)]}).encode()
+    head = f"Host: x\r\nContent-Type: application/json\r\nIdempotency-Key: k\r\nContent-Length: {len(body)}\r\n\r\n"
+    host, port = api.url.removeprefix("http://").split(":")
+
+    async def waits() -> bool:
+        row = await (await connection.execute("select count(*) from pg_locks where not granted")).fetchone()
+        return row is not None and row[0] > 0
+
+    async with connection.transaction():
+        await connection.execute("lock table jobs in exclusive mode")
+        _, writer = await asyncio.open_connection(host, int(port))
+        writer.write(b"POST /jobs/batch HTTP/1.1\r\n" + head.encode() + body)
+        await until(waits, what="the batch waits for the lock, its keys taken")
+        writer.transport.abort()
+    again = await post(api, "k", body, "/jobs/batch")
+    assert (again.status, is_replayed(again)) == (207, True)
+    assert {result["status"] for result in again["results"]} == {201}
+    assert (await count(connection), await count(connection, "job_keys")) == (20, 20)
 
 
 async def test_at_once_in_several_processes(database_url: str, connection: psycopg.AsyncConnection[Any]) -> None:

@@ -77,7 +77,7 @@ def with_versions(history: History, *changed: Version) -> History:
 
 def _with(history: History, **parts: object) -> History:
     fields = {field.name: getattr(history, field.name) for field in dataclasses.fields(history)}
-    return History(**{**fields, **parts})  # type: ignore[arg-type]
+    return History(**{**fields, **parts})
 
 
 def recurring(**parts: object) -> History:

@@ -49,6 +49,7 @@ async def show_job(request: web.Request) -> web.Response:
             class_="head",
         ),
         panel("Occurrences", timeline(runs)),
+        panel("Acts", acts(session, job, now), class_="acts"),
         tag(
             "div",
             panel("Next runs", upcoming(job, now)),
@@ -56,7 +57,6 @@ async def show_job(request: web.Request) -> web.Response:
             class_="grid",
         ),
         panel("Runs", runs_table(runs, now, more=len(runs) == RUNS_SHOWN)),
-        panel("Acts", acts(session, job, now), class_="acts"),
         tag("div", panel("Skips", skips_table(skips)), panel("Audit", audit(entries)), class_="grid"),
         panel("Payload", payload(job)),
         view="jobs",

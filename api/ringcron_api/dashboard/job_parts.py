@@ -64,21 +64,19 @@ def upcoming(job: Job, now: datetime) -> Markup:
     if not instants:
         return tag("p", "No run is planned.", class_="none")
     zone, marks = _zone_and_marks(job, now)
-    named = zone is not None and zone.key not in ("UTC", "Etc/UTC")
-    rows = [
-        row(
-            instant.astimezone(zone).strftime("%a %Y-%m-%d %H:%M:%S %Z") if named else None,
+    named = zone if zone is not None and zone.key not in ("UTC", "Etc/UTC") else None
+    rows = []
+    for instant in instants:
+        cells: list[Child] = [
             tag("td", moment(instant)),
             tag("td", stamp(instant, now)),
-            tag("td", _CLOCK_MARKS[marks[instant]], class_="note") if instant in marks else tag("td"),
-        )
-        for instant in instants
-    ]
-    head: list[Child] = [zone.key if zone is not None and named else None, "UTC", "", ""]
-    if not named:
-        rows = [Markup(made.replace("<td></td>", "", 1)) for made in rows]
-        head = head[1:]
-    return table(head, rows)
+            tag("td", _CLOCK_MARKS[marks[instant]] if instant in marks else None, class_="none"),
+        ]
+        if named is not None:
+            local = instant.astimezone(named).strftime("%a %Y-%m-%d %H:%M:%S %Z")
+            cells.insert(0, tag("td", local, class_="when"))
+        rows.append(row(*cells))
+    return table((*((named.key,) if named is not None else ()), "UTC", "when", "clock change"), rows)
 
 
 def _zone_and_marks(job: Job, now: datetime) -> tuple[ZoneInfo | None, dict[datetime, ClockMark]]:

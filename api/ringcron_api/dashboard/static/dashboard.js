@@ -70,6 +70,12 @@ open();
 
 // --- a page that follows its job ----------------------------------------------------------------------------------
 
+const here = new URL(location.href);
+if (here.searchParams.has("said")) {
+  // What was done is said once, not again at every look.
+  here.searchParams.delete("said");
+  history.replaceState(null, "", here);
+}
 const main = document.getElementById("main");
 if (main && main.hasAttribute("data-follow")) {
   setInterval(async () => {

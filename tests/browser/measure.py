@@ -156,7 +156,8 @@ def paint(api: Api) -> None:
                     page.wait_for_selector("#age.live")
                     told = page.evaluate(
                         "() => new Promise(done => new PerformanceObserver(list => done({largest: "
-                        "list.getEntries().at(-1).startTime, first: performance.getEntriesByName('first-contentful-paint')[0].startTime}))"
+                        "list.getEntries().at(-1).startTime, "
+                        "first: performance.getEntriesByName('first-contentful-paint')[0].startTime}))"
                         ".observe({type: 'largest-contentful-paint', buffered: true}))"
                     )
                     print(f"  /dashboard{path} at {size[0]}:", ", ".join(f"{k} {v:.0f} ms" for k, v in told.items()))

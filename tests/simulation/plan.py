@@ -1,0 +1,146 @@
+"""What happens in one seed: the fleet, the jobs and the faults, all drawn beforehand.
+
+Invariant: a plan is a function of its seed and mode; a fault can be left out of it without changing the others,
+which is how a failing plan is made shorter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+from typing import Any, Final, Literal
+
+Mode = Literal["safety", "liveness"]
+
+LEASE_SECONDS: Final = 6.0
+SESSION_SECONDS: Final = 4.0
+POLL_SECONDS: Final = 1.0
+QUIET_SECONDS: Final = 0.5
+QUIET_CAP_SECONDS: Final = 2.0
+ACK_SECONDS: Final = 2.0
+SLOTS: Final = 64
+HANDLERS: Final = ("first", "second")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JobPlan:
+    """A job: a one-off at `at`, or one that recurs from then on.
+
+    Its handler takes `seconds`, fails the first `failures` attempts and goes on for `stubborn` seconds when it is asked
+    to stop.
+    """
+
+    number: int
+    at: float
+    slot: int
+    handler: str
+    every: int | None
+    overlap: str
+    catchup: str
+    seconds: float
+    failures: int
+    stubborn: float
+    inserted_at: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Fault:
+    """From `at` on, for `seconds` where that means something; `target` is a seat or empty."""
+
+    kind: str
+    at: float
+    seconds: float = 0.0
+    target: str = ""
+    share: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Plan:
+    """`quiet_at`: when the faults are over; `end`: when the history is, at the latest."""
+
+    seed: int
+    mode: Mode
+    workers: tuple[tuple[str, int, tuple[str, ...]], ...]  # name, capacity, handlers
+    coordinators: tuple[str, ...]
+    jobs: tuple[JobPlan, ...]
+    faults: tuple[Fault, ...]
+    quiet_at: float
+    end: float
+    database_is_fast: bool
+
+
+_Draw = Callable[[Random, str, str], dict[str, Any]]
+"""The rest of a fault, given some worker and some coordinator."""
+
+_KINDS: Final[dict[str, tuple[int, _Draw]]] = {
+    "kill": (4, lambda r, w, c: {"target": r.choice((w, w, c)), "seconds": r.choice((0.1, 2, 5, 12))}),
+    "drain": (2, lambda r, w, c: {"target": r.choice((w, w, c)), "seconds": r.choice((0.1, 3))}),
+    "stop": (4, lambda r, w, c: {"target": r.choice((w, w, c)), "seconds": r.uniform(0.5, 2 * LEASE_SECONDS)}),
+    "suspend": (2, lambda r, w, c: {"target": r.choice((w, w, c)), "seconds": r.uniform(0.5, 2 * LEASE_SECONDS)}),
+    "cut from ZooKeeper": (3, lambda r, w, c: {"target": r.choice((w, w, c)), "seconds": r.uniform(0.5, 10)}),
+    "cut from the database": (3, lambda r, w, c: {"target": w, "seconds": r.uniform(0.5, 10)}),
+    "expire session": (2, lambda r, w, c: {"target": r.choice((w, c))}),
+    "break kazoo": (1, lambda r, w, c: {"target": r.choice((w, c))}),
+    "freeze ZooKeeper": (1, lambda r, w, c: {"seconds": r.uniform(0.5, 8)}),
+    "restart ZooKeeper": (1, lambda r, w, c: {"seconds": r.uniform(0.3, 5)}),
+    "slow ZooKeeper": (2, lambda r, w, c: {"seconds": r.uniform(2, 8), "share": r.uniform(5, 150)}),
+    "lose the assignment": (1, lambda r, w, c: {}),
+    "lose the tree": (1, lambda r, w, c: {}),
+    "freeze the database": (2, lambda r, w, c: {"seconds": r.uniform(0.5, 9)}),
+    "restart the database": (1, lambda r, w, c: {"seconds": r.choice((0.05, 1, 4, 8))}),
+    "slow database": (2, lambda r, w, c: {"seconds": r.uniform(2, 8), "share": r.uniform(5, 100)}),
+    "lose answers": (4, lambda r, w, c: {"seconds": r.uniform(2, 10), "share": r.choice((0.05, 0.2, 0.5))}),
+    "step the database's clock": (2, lambda r, w, c: {"share": r.choice((-20.0, -3.0, 0.7, 3.0, 8.0, 60.0))}),
+}
+KINDS: Final = tuple(_KINDS)
+_WEIGHED: Final = tuple(kind for kind, (weight, _) in _KINDS.items() for _ in range(weight))
+
+
+def make_plan(seed: int, mode: Mode) -> Plan:
+    """The plan of a seed."""
+    random = Random(f"{mode} {seed}")
+    quiet_at = random.uniform(9, 15) if mode == "safety" else random.uniform(4, 9)
+    workers = tuple(_worker(random, number) for number in range(random.choice((2, 2, 3, 3, 4))))
+    coordinators = tuple(f"c{number}" for number in range(random.choice((1, 1, 2))))
+    faults = [
+        _fault(random, random.uniform(1, quiet_at), workers, coordinators)
+        for _ in range(random.randint(2, 6 if mode == "safety" else 4))
+    ]
+    return Plan(
+        seed=seed,
+        mode=mode,
+        workers=workers,
+        coordinators=coordinators,
+        jobs=tuple(_job(random, number, quiet_at) for number in range(random.randint(4, 10))),
+        faults=tuple(sorted(faults, key=lambda fault: fault.at)),
+        quiet_at=quiet_at,
+        end=quiet_at + (2 if mode == "safety" else 120),
+        database_is_fast=random.random() < 0.8,
+    )
+
+
+def _worker(random: Random, number: int) -> tuple[str, int, tuple[str, ...]]:
+    return f"w{number}", random.choice((1, 2, 5)), HANDLERS if number == 0 or random.random() < 0.8 else HANDLERS[:1]
+
+
+def _fault(random: Random, at: float, workers: Any, coordinators: Any) -> Fault:
+    kind = random.choice(_WEIGHED)
+    return Fault(kind=kind, at=at, **_KINDS[kind][1](random, random.choice(workers)[0], random.choice(coordinators)))
+
+
+def _job(random: Random, number: int, quiet_at: float) -> JobPlan:
+    at = random.uniform(0, quiet_at)
+    return JobPlan(
+        number=number,
+        at=at,
+        slot=random.randrange(SLOTS),
+        handler=random.choice(HANDLERS),
+        every=random.choice((None, None, 3, 7)),
+        overlap=random.choice(("skip", "buffer_one", "buffer_all", "cancel_other")),
+        catchup=random.choice(("latest", "all", "none")),
+        seconds=random.choice((0.02, 0.3, 1.5, 5.0, 9.0)),
+        failures=random.choice((0, 0, 0, 1, 2)),
+        stubborn=random.choice((0, 0, 0, 0, 0.3, 3.0)),
+        inserted_at=random.choice((0.0, max(0.0, at - 1))),
+    )

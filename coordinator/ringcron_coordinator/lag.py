@@ -1,4 +1,4 @@
-"""Lag, counted once a second into the metrics.
+"""Lag, once a second into the metrics: from the count that all processes share (`ringcron.store.snapshot`).
 
 Invariant: a slot or a slice without lag has no series; what is shown was true at the last look, and is taken away when
 this process no longer looks. Slices are those that the workers report, so that it works without ZooKeeper.
@@ -7,15 +7,11 @@ this process no longer looks. Slices are those that the workers report, so that 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 from ringcron import metrics
 from ringcron.models import WorkerReport
 from ringcron.store.api import ApiStore
 from ringcron.store.lag import SlotLag
-
-UNCLAIMABLE_EVERY: Final = 10
-"""Every so many looks, jobs whose handler nobody has are counted too: they may be very many."""
 
 
 class LagReport:
@@ -23,19 +19,15 @@ class LagReport:
 
     def __init__(self, store: ApiStore) -> None:
         self._store = store
-        self._looks = 0
 
     async def look(self) -> None:
-        """Count once. Raises StoreUnavailable."""
+        """Show what was counted last; count, where that is a second old. Raises StoreUnavailable."""
         workers = await self._store.list_workers()
         known = sorted({handler for worker in workers for handler in worker.handlers})
-        if self._looks % UNCLAIMABLE_EVERY == 0:
-            everything = (await self._store.lag(None)).slots
-            metrics.UNCLAIMABLE_JOBS.show(unclaimable(everything, known))
-            due = [row for row in everything if row.handler in known]
-        else:
-            due = list((await self._store.lag(known)).slots)
-        self._looks += 1
+        snapshot = await self._store.snapshot(known)
+        # With no worker at all the shared count is of everything that waits: of that nothing is lag.
+        due = [row for row in snapshot.lag.slots if row.handler in known]
+        metrics.UNCLAIMABLE_JOBS.show({one.handler: float(one.due) for one in snapshot.waiting})
         metrics.DUE_JOBS.set(sum(row.due for row in due))
         metrics.SLOT_LAG.show(lag_of_slots(due))
         metrics.SLOT_DUE_JOBS.show(due_of_slots(due))
@@ -82,12 +74,3 @@ def lag_of_slices(due: Sequence[SlotLag], workers: Sequence[WorkerReport]) -> di
                 if any(arc.lo <= row.slot <= arc.hi for arc in part.arcs):
                     lags[worker.name] = max(row.lag_seconds, lags.get(worker.name, 0.0))
     return lags
-
-
-def unclaimable(due: Sequence[SlotLag], known: Sequence[str]) -> dict[str, float]:
-    """Due jobs by handler, of the handlers that are not `known`."""
-    counts: dict[str, float] = {}
-    for row in due:
-        if row.handler not in known:
-            counts[row.handler] = counts.get(row.handler, 0) + row.due
-    return counts

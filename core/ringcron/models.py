@@ -170,11 +170,11 @@ class Claim:
     lost: int  # > 0: a quarantined row, claimed alone
     inline: tuple[Any, ...] | None = field(default=None, compare=False, repr=False)
     """Its definition, undecoded, where that is small enough to have come with the claim (store.claimed)."""
+    run_id: str = field(init=False, compare=False, repr=False)
+    """`<jobId>.<leaseGeneration>`. Made once: everything that is kept by run is kept under it."""
 
-    @property
-    def run_id(self) -> str:
-        """`<jobId>.<leaseGeneration>`."""
-        return f"{self.id}.{self.lease_generation}"
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "run_id", f"{self.id}.{self.lease_generation}")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import secrets
 from typing import Final
 
@@ -18,6 +19,8 @@ from ringcron_shard_worker.traces import Traces, make_traces
 from ringcron_shard_worker.worker import Worker
 
 EXPORT_SECONDS: Final = 3.0
+YOUNG_OBJECTS: Final = 10_000
+"""So many new objects may be alive before the garbage collector looks at them."""
 
 
 def main(settings: WorkerSettings) -> int:
@@ -27,8 +30,10 @@ def main(settings: WorkerSettings) -> int:
 
     async def body(drain: asyncio.Event) -> None:
         traces = make_traces(settings.traces)
+        worker = make_worker(settings, worker_id, traces)
+        _collect_rarely()
         try:
-            await make_worker(settings, worker_id, traces).run(drain)
+            await worker.run(drain)
         finally:
             if traces is not None:
                 await _export_the_rest(traces)
@@ -48,6 +53,14 @@ async def _export_the_rest(traces: Traces) -> None:
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(EXPORT_SECONDS):
             await asyncio.to_thread(traces.close)
+
+
+def _collect_rarely() -> None:
+    """What has been imported by now stays, and a run leaves no cycles: looking for them at Python's usual pace costs a
+    quarter of the work on short runs."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(YOUNG_OBJECTS)
 
 
 def make_worker(settings: WorkerSettings, worker_id: str, traces: Traces | None = None) -> Worker:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import random
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
@@ -126,9 +126,10 @@ class Completer:
         self._aside[again] = asyncio.get_running_loop().call_later(seconds, bring_back)
 
     def _settle_accounts(self, completed: Completed) -> None:
+        for outcome, count in Counter(ended.outcome for ended in completed.written).items():
+            metrics.RUNS[outcome].inc(count)
         for ended in completed.written:
             self._leases.drop(ended.claim)
-            metrics.RUNS[ended.outcome].inc()
             if ended.completion.state is JobState.DEAD:
                 metrics.DEAD.inc()
                 _log.error("job is dead", job=str(ended.claim.id), reason=ended.completion.dead_reason)

@@ -30,45 +30,45 @@ class Held:
 
 
 class Leases:
-    """Every lease that is held, by (job id, generation)."""
+    """Every lease that is held."""
 
     def __init__(self, capacity: int, clock: Clock, *, lease_seconds: float) -> None:
         self.capacity = capacity
         self._clock = clock
         self._lease_seconds = lease_seconds
-        self._held: dict[tuple[UUID, int], Held] = {}
+        self._held: dict[str, Held] = {}  # by run id
         self._running = 0
-        self._solo: set[tuple[UUID, int]] = set()
+        self._solo: set[str] = set()
         self._room = asyncio.Event()
         self._room.set()
 
     def add(self, claim: Claim, control: RunControl) -> Held:
         """A claim was made: it takes a place at once."""
         held = Held(claim=claim, control=control, since=self._clock.elapsed())
-        self._held[claim.id, claim.lease_generation] = held
+        self._held[claim.run_id] = held
         self._running += 1
         if claim.lost > 0:
-            self._solo.add((claim.id, claim.lease_generation))
-        self._note_room()
+            self._solo.add(claim.run_id)
+        if self.free <= 0:
+            self._room.clear()
         return held
 
     def ended(self, claim: Claim) -> None:
         """The handler has ended: its place is free, its lease is still held until the completion is written."""
-        held = self._held.get((claim.id, claim.lease_generation))
+        held = self._held.get(claim.run_id)
         if held is not None and held.running:
-            held.running = False
-            self._running -= 1
-            self._solo.discard((claim.id, claim.lease_generation))
-            self._note_room()
+            self._vacate(held)
 
     def drop(self, claim: Claim) -> None:
         """The completion is written, or the lease is lost or handed back."""
-        self.ended(claim)
-        self._held.pop((claim.id, claim.lease_generation), None)
-        self._note_room()
+        held = self._held.pop(claim.run_id, None)
+        if held is not None and held.running:
+            self._vacate(held)
+        elif not self._room.is_set() and self.free > 0:
+            self._room.set()
 
     def get(self, job_id: UUID, generation: int) -> Held | None:
-        return self._held.get((job_id, generation))
+        return self._held.get(f"{job_id}.{generation}")
 
     def all(self) -> list[Held]:
         return list(self._held.values())
@@ -86,7 +86,7 @@ class Leases:
         """Whether a quarantined job has been running here for less than a lease. One that has not brought its worker
         down by then makes room for the next: a long innocent must not keep the others waiting."""
         since = self._clock.elapsed() - self._lease_seconds
-        return any(self._held[token].since > since for token in self._solo)
+        return any(self._held[run_id].since > since for run_id in self._solo)
 
     def oldest_runs(self) -> dict[str, float]:
         """Seconds since the oldest run in progress of each handler was claimed."""
@@ -112,8 +112,9 @@ class Leases:
         """Wait until a job can start."""
         await self._room.wait()
 
-    def _note_room(self) -> None:
-        if self.free > 0:
+    def _vacate(self, held: Held) -> None:
+        held.running = False
+        self._running -= 1
+        self._solo.discard(held.claim.run_id)
+        if not self._room.is_set() and self.free > 0:
             self._room.set()
-        else:
-            self._room.clear()

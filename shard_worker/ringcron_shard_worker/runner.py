@@ -27,7 +27,8 @@ from ringcron_shard_worker.completer import Completer
 from ringcron_shard_worker.durations import Durations
 from ringcron_shard_worker.endings import buried, completion_of, ended_run
 from ringcron_shard_worker.execution import Execution, RunControl, RunRequest, RunResult, StopReason
-from ringcron_shard_worker.leases import Leases
+from ringcron_shard_worker.execution.in_loop import Over
+from ringcron_shard_worker.leases import Held, Leases
 from ringcron_shard_worker.traces import Traces
 
 TROUBLE_SECONDS: Final = 1.0
@@ -66,35 +67,26 @@ class Runner:
     async def start(self, claims: Sequence[Claim], trust_until: float) -> None:
         """Take over fresh claims. Raises StoreUnavailable where they could not be read or settled; those that were not
         started are then no longer among the leases, for the claimer to hand back."""
-        controls = {claim.id: RunControl(trust_until) for claim in claims}
-        for claim in claims:
-            self._leases.add(claim, controls[claim.id])
-        waiting = {claim.id: claim for claim in claims}
+        waiting = {claim.run_id: self._leases.add(claim, RunControl(trust_until)) for claim in claims}
         try:
-            await self._settle_and_begin(await self._store.definitions(claims), controls, waiting)
+            await self._settle_and_begin(await self._store.definitions(claims), waiting)
         finally:
-            for claim in waiting.values():
-                self._leases.drop(claim)
+            for held in waiting.values():
+                self._leases.drop(held.claim)
 
-    async def _settle_and_begin(
-        self, rows: Sequence[Claimed | Undecodable], controls: dict[UUID, RunControl], waiting: dict[UUID, Claim]
-    ) -> None:
-        """Begin each row, and take it out of `waiting` then."""
+    async def _settle_and_begin(self, rows: Sequence[Claimed | Undecodable], waiting: dict[str, Held]) -> None:
+        """Begin each row, and take it out of `waiting` (by run id) then."""
         to_settle: list[tuple[Claimed, Settlement]] = []
         for row in rows:
-            claim = row.claim
-            if isinstance(row, Undecodable):
-                fault: str | None = row.reason
+            fault, settlement = (row.reason, None) if isinstance(row, Undecodable) else _settlement_of(row)
+            if settlement is not None and isinstance(row, Claimed):
+                to_settle.append((row, settlement))
+                continue
+            held = waiting.pop(row.claim.run_id)
+            if fault is None and isinstance(row, Claimed):
+                self._begin(row, held.control)
             else:
-                fault, settlement = _settlement_of(row)
-                if settlement is not None:
-                    to_settle.append((row, settlement))
-                    continue
-            del waiting[claim.id]
-            if isinstance(row, Claimed) and fault is None:
-                self._begin(row, controls[claim.id])
-            else:
-                self._bury(claim, row.revision, fault or "")
+                self._bury(row.claim, row.revision, fault or "")
         if not to_settle:
             return
         passed = await self._settle([(row.claim, settlement) for row, settlement in to_settle])
@@ -104,8 +96,7 @@ class Runner:
             if settlement.skip is not None:
                 metrics.OCCURRENCES_MISSED[settlement.skip.reason].inc(settlement.skip.count)
             if not settlement.release:
-                del waiting[row.claim.id]
-                self._begin(_settled(row, settlement), controls[row.claim.id])
+                self._begin(_settled(row, settlement), waiting.pop(row.claim.run_id).control)
 
     async def _settle(self, settlements: Sequence[tuple[Claim, Settlement]]) -> set[UUID]:
         """The ids whose settlement was written. One that fails by itself leaves only its own lease to lapse."""
@@ -124,7 +115,7 @@ class Runner:
             now = self._clock.elapsed()
             self._end(row, RunResult(outcome=RunOutcome.CANCELLED), now, now)
             return
-        claim, definition = row.claim, row.going.definition
+        claim, definition = row.going.claim, row.going.definition
         delay = (self._database_clock.now() - claim.next_run_at).total_seconds()
         metrics.RUN_START_DELAY[_start_cause(claim)].observe(max(0.0, delay))
         trace = None if self._traces is None else self._traces.begin(claim, definition.traceparent)
@@ -144,27 +135,26 @@ class Runner:
         self._none_runs.clear()
         stop_at_tick: asyncio.TimerHandle | None = None
 
-        def over(result: RunResult, began_at: float) -> None:
+        def over(result: RunResult, began_at: float, ended_at: float) -> None:
             if stop_at_tick is not None:
                 stop_at_tick.cancel()
             if trace is not None:
                 trace.end(result.outcome, result.error)
-            self._over(row, result, began_at)
+            self._over(row, result, began_at, ended_at)
 
         try:
             stop_at_tick = self._stop_at_tick(row, control)
             if self._execution.begin(request, control, over):
                 return
         except Exception as fault:
-            over(_our_fault(request, fault), self._clock.elapsed())
+            now = self._clock.elapsed()
+            over(_our_fault(request, fault), now, now)
             return
         task = asyncio.create_task(self._await(request, control, over), name=request.run_id)
         self._awaited.add(task)
         task.add_done_callback(self._awaited.discard)
 
-    async def _await(
-        self, request: RunRequest, control: RunControl, over: Callable[[RunResult, float], object]
-    ) -> None:
+    async def _await(self, request: RunRequest, control: RunControl, over: Over) -> None:
         began_at = self._clock.elapsed()
         try:
             result = await self._execution.run(request, control)
@@ -172,23 +162,22 @@ class Runner:
             raise
         except BaseException as error:
             result = _our_fault(request, error)
-        over(result, began_at)
+        over(result, began_at, self._clock.elapsed())
 
-    def _over(self, row: Claimed, result: RunResult, began_at: float) -> None:
+    def _over(self, row: Claimed, result: RunResult, began_at: float, ended_at: float) -> None:
         """The handler has ended, or could not be begun."""
         self._running -= 1
         if not self._running:
             self._none_runs.set()
-        finished_at = self._clock.elapsed()
         if result.trouble_seconds:
-            self.troubled_until = max(self.troubled_until, finished_at + result.trouble_seconds)
-        metrics.RUN_DURATION[row.claim.handler].observe(finished_at - began_at)
-        self.durations.observe(row.claim.handler, finished_at - began_at)
-        self._end(row, result, began_at, finished_at)
+            self.troubled_until = max(self.troubled_until, ended_at + result.trouble_seconds)
+        metrics.RUN_DURATION[row.claim.handler].observe(ended_at - began_at)
+        self.durations.observe(row.claim.handler, ended_at - began_at)
+        self._end(row, result, began_at, ended_at)
 
     def _end(self, row: Claimed, result: RunResult, started_at: float, finished_at: float) -> None:
         self._leases.ended(row.claim)
-        now = self._database_clock.now()
+        now = self._database_clock.at(finished_at)
         try:
             ended = ended_run(row, result, started_at=started_at, finished_at=finished_at, now=now)
         except Exception as fault:

@@ -124,7 +124,7 @@ class Execution:
         if request.solo or not handler.is_async:
             return await self._run_in_process(handler, request, control)
         ended: asyncio.Future[RunResult] = asyncio.get_running_loop().create_future()
-        run = self._in_loop.start(handler, request, control, lambda result, _: ended.set_result(result))
+        run = self._in_loop.start(handler, request, control, lambda result, *_: ended.set_result(result))
         try:
             return await ended
         except asyncio.CancelledError:

@@ -27,8 +27,8 @@ from ringcron_shard_worker.handler_process.outcome import Ended, raised, returne
 LOOK_SECONDS: Final = 1.0
 """The longest time between two looks: the event loop's timers do not count the time that the machine was suspended."""
 
-Over = Callable[[RunResult, float], object]
-"""What is told how a run ended, and when (elapsed) its handler was called."""
+Over = Callable[[RunResult, float, float], object]
+"""What is told how a run ended, and when (elapsed seconds) its handler was called and had ended."""
 
 _bind = structlog.contextvars.bind_contextvars
 _log = structlog.get_logger(__name__)
@@ -111,7 +111,7 @@ class LoopRuns:
         if request.timeout_seconds is not None:
             loop = asyncio.get_running_loop()
             run.timer = loop.call_later(request.timeout_seconds, self._look, run)
-        _bind(job=str(request.job_id), run=request.run_id)
+        _bind(job=request.run_id.partition(".")[0], run=request.run_id)
         if request.trace is not None:
             request.trace.enter()
         try:
@@ -129,7 +129,7 @@ class LoopRuns:
             return
         now = self._clock.elapsed()
         began_at = run.supervision.began_at
-        over(run.supervision.judge(ended, now, run.control.trust_until), now if began_at is None else began_at)
+        over(run.supervision.judge(ended, now, run.control.trust_until), now if began_at is None else began_at, now)
 
     def _forget(self, run: LoopRun) -> None:
         self._runs.discard(run)

@@ -50,11 +50,9 @@ class WorkerDeadline:
         self._say(inf)
 
     def _look_later(self) -> None:
-        safe = self._told > self._clock.elapsed() + SAFE_SECONDS
         if self._later is not None:
-            if safe:
-                return
-            self._later.cancel()
+            return  # soon enough: at most DEFER_SECONDS, of at least SAFE_SECONDS, were waited for
+        safe = self._told > self._clock.elapsed() + SAFE_SECONDS
         loop = asyncio.get_running_loop()
         self._later = loop.call_later(DEFER_SECONDS, self._look) if safe else loop.call_soon(self._look)
 

@@ -210,7 +210,7 @@ class WorkerSettings(CommonSettings):
         readers.seconds(1, 3600), "How long a claim lasts unless it is renewed", default=15.0
     )
     poll_seconds: float = _setting(
-        readers.seconds(0.05, 60), "Longest sleep between two looks at the schedule", default=1.0
+        readers.seconds(0.05, 60), "About how often it looks at the schedule when nothing is due", default=1.0
     )
     drain_seconds: float = _setting(
         readers.seconds(0, DAY), "How long runs may go on once the worker was told to stop", default=30.0

@@ -28,6 +28,8 @@ from ringcron_shard_worker.slice_holder import SliceHolder
 from ringcron_shard_worker.turns import (
     FAIR_EVERY,
     HELP_AFTER_SECONDS,
+    LASTS,
+    LASTS_HEARING,
     Turn,
     TurnKind,
     due_turns,
@@ -100,8 +102,9 @@ class Claimer:
             await asyncio.sleep(trouble)
         holding = self._holder.holding()
         help_after = HELP_AFTER_SECONDS * random.uniform(0.75, 1.25)
+        lasts = self._poll_seconds * random.uniform(*(LASTS_HEARING if self._store.hears_the_bell else LASTS))
         peek = await self._peek(holding)
-        while (age := self._clock.elapsed() - peek.answered_at) <= self._poll_seconds:
+        while (age := self._clock.elapsed() - peek.answered_at) <= lasts:
             turns = due_turns(
                 peek,
                 age_seconds=age,
@@ -113,9 +116,9 @@ class Claimer:
             if turns:
                 if await self._take(deque(turns), peek) == 0:
                     # What the peek saw has gone to others: not again before the poll, else this spins.
-                    await self._sleep(self._poll_seconds * random.uniform(0.75, 1.25))
+                    await self._sleep(self._poll_seconds * random.uniform(*LASTS))
                 return
-            if await self._reap_lapsed(peek) or await self._sleep(self._until_next(peek, holding, help_after)):
+            if await self._reap_lapsed(peek) or await self._sleep(self._until_next(peek, holding, help_after, lasts)):
                 return
 
     async def _peek(self, holding: Holding) -> Peek:
@@ -135,6 +138,10 @@ class Claimer:
 
         An arc that gave all that was asked for is asked again, until the peek is older than the poll.
         """
+        with self._runner.completer.gathering():
+            return await self._take_all(turns, peek)
+
+    async def _take_all(self, turns: deque[Turn], peek: Peek) -> int:
         total = 0
         while turns and self._clock.elapsed() - peek.answered_at <= self._poll_seconds:
             if self._leases.free <= 0:
@@ -203,13 +210,13 @@ class Claimer:
             _log.info("claims whose answer never came were handed back", count=len(released))
 
     async def _reap_lapsed(self, peek: Peek) -> bool:
-        if peek.lapse_seconds is None or not self._reaper.trusted:
+        if peek.lapse_seconds is None or peek.lapse_seconds > self._clock.elapsed() - peek.answered_at:
+            if self._bounds is UNBOUNDED:
+                self._reaper.saw_none_lapsed()
             return False
-        if peek.lapse_seconds > self._clock.elapsed() - peek.answered_at:
-            return False
-        return await self._reaper.reap(self._bounds) > 0
+        return self._reaper.trusted and await self._reaper.reap(self._bounds) > 0
 
-    def _until_next(self, peek: Peek, holding: Holding, help_after: float) -> float:
+    def _until_next(self, peek: Peek, holding: Holding, help_after: float, lasts: float) -> float:
         age = self._clock.elapsed() - peek.answered_at
         wake = next_wake(
             peek,
@@ -217,7 +224,7 @@ class Claimer:
             proven=holding.proven,
             help_after_seconds=help_after,
             solo_free=not self._leases.solo_running,
-            poll_seconds=self._poll_seconds * random.uniform(0.75, 1.25),
+            poll_seconds=lasts - age,
         )
         if peek.lapse_seconds is not None and self._reaper.trusted and peek.lapse_seconds > age:
             # A little apart from the others who saw the same lease.

@@ -9,10 +9,11 @@ anything else is put aside and tried again, its lease renewed meanwhile.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import random
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Final
 
 import structlog
@@ -25,6 +26,8 @@ from ringcron.store.worker import WorkerStore
 from ringcron_shard_worker.leases import Leases
 
 BATCH: Final = 500
+GATHER_SECONDS: Final = 0.02
+"""So long a completion waits at most for others, and only while claims are being made."""
 ASIDE_SECONDS: Final = (1.0, 30.0)
 """How long a completion that fails by itself is put aside: from, doubling, to."""
 
@@ -52,12 +55,24 @@ class Completer:
         self._some = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
+        self._claims_done = asyncio.Event()
+        self._claims_done.set()
 
     def put(self, ended: EndedRun) -> None:
         """Take over a completion."""
         self._waiting.append(ended)
         self._idle.clear()
         self._some.set()
+
+    @contextlib.contextmanager
+    def gathering(self) -> Iterator[None]:
+        """While claims are being made: completions come together for a moment, so that claims go first and statements
+        are few."""
+        self._claims_done.clear()
+        try:
+            yield
+        finally:
+            self._claims_done.set()
 
     async def flushed(self) -> None:
         """Wait until nothing waits to be written."""
@@ -66,6 +81,7 @@ class Completer:
     async def run_forever(self) -> None:
         while True:
             await self._some.wait()
+            await self._gather()
             self._some.clear()
             batch = [self._waiting.popleft() for _ in range(min(BATCH, len(self._waiting)))]
             await self._write(batch)
@@ -73,6 +89,13 @@ class Completer:
                 self._some.set()
             elif not self._aside:
                 self._idle.set()
+
+    async def _gather(self) -> None:
+        if self._claims_done.is_set() or len(self._waiting) >= BATCH:
+            return
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(GATHER_SECONDS):
+                await self._claims_done.wait()
 
     async def _write(self, batch: Sequence[EndedRun]) -> None:
         pause = 0.05

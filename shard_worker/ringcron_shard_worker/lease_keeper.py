@@ -46,6 +46,7 @@ class LeaseKeeper:
         self._leases = leases
         self._clock = clock
         self._lease_seconds = lease_seconds
+        self._proved_at = -lease_seconds
 
     async def run_forever(self) -> None:
         period = self._lease_seconds / RENEWALS_PER_LEASE
@@ -60,7 +61,7 @@ class LeaseKeeper:
         asked = self._leases.all()
         try:
             if not asked:
-                await self._store.keep_listening()
+                await self._keep_listening(sent_at)
                 return True
             answer = await self._store.renew_leases([held.claim for held in asked])
         except (StoreUnavailable, StatementRefused) as error:
@@ -76,6 +77,12 @@ class LeaseKeeper:
             if answer.held[token]:
                 held.control.stop(StopReason.CANCEL_REQUESTED)
         return True
+
+    async def _keep_listening(self, now: float) -> None:
+        """Once a lease is enough for a connection that only hears the bell; the end of its socket shows by itself."""
+        if not self._store.renewals.up or now - self._proved_at >= self._lease_seconds:
+            await self._store.keep_listening()
+            self._proved_at = now
 
     def _lost(self, held: Held) -> None:
         """The fence refused this renewal. A run that has ended meanwhile was completed, not lost."""

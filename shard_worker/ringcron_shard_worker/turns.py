@@ -16,6 +16,11 @@ from ringcron.ring import WHOLE_RING
 from ringcron.store.answers import Head, Peek
 
 HELP_AFTER_SECONDS: Final = 0.25
+LASTS: Final = (0.75, 1.25)
+"""How long a peek is good for, in polls: from, to."""
+LASTS_HEARING: Final = (1.0, 1.8)
+"""The same while the bell is heard, which tells of all that falls due within bell.SOON_SECONDS: a pool that has nothing
+to do then asks less than once a second per worker."""
 FAIR_EVERY: Final = 8
 """Every so many claims one is a fairness turn, also under overload."""
 FAIR_AFTER_LEASES: Final = 2

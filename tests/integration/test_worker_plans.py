@@ -1,4 +1,5 @@
-"""The plan of each of the worker's statements: partitions touched, index used; also where statistics know no claim."""
+"""The plan of each of the worker's statements: partitions touched, index used; also where statistics know no claim, or
+nothing at all."""
 
 from __future__ import annotations
 
@@ -12,10 +13,10 @@ import pytest
 
 from ringcron.store.bounds import UNBOUNDED, near
 from ringcron.store.link import PINNED_PLANS
-from ringcron_sql import query
+from ringcron.store.pinned import pinned
 from tests.support.days import carve_days, day_names
 from tests.support.jobs import add_many, database_now
-from tests.support.plans import Plan, explain
+from tests.support.plans import Plan, explain_prepared
 
 pytestmark = pytest.mark.store
 
@@ -65,6 +66,13 @@ async def near_days(connection: psycopg.AsyncConnection[Any]) -> set[str]:
     return day_names("jobs", now - timedelta(days=1), now, near(now).until_at - timedelta(microseconds=1))
 
 
+async def plan_of(
+    connection: psycopg.AsyncConnection[Any], name: str, parameters: dict[str, Any], *, analyze: bool = False
+) -> Plan:
+    """The plan that a worker gets: the bounds in the text, the statement prepared once."""
+    return await explain_prepared(connection, pinned(name, parameters), parameters, analyze=analyze)
+
+
 def no_quadratic_read(plan: Plan, held_rows: int) -> None:
     """No node may read rows in the order of held × claimed."""
     for node in plan.nodes():
@@ -73,7 +81,42 @@ def no_quadratic_read(plan: Plan, held_rows: int) -> None:
 
 
 async def test_claim(stale: psycopg.AsyncConnection[Any]) -> None:
-    parameters = {
+    parameters = claim_parameters() | await bounded(stale)
+    plan = await plan_of(stale, "claim", parameters, analyze=True)
+    assert plan.partitions <= await near_days(stale)
+    assert plan.subplans_removed == 0
+    assert plan.sequential == set()
+    assert plan.indexes == {"jobs_due", "jobs_pkey"}
+
+
+async def test_claim_planned_before_there_was_anything(connection: psycopg.AsyncConnection[Any]) -> None:
+    """A plan is kept until statistics change: it must be the right one also where it was made for an empty table."""
+    parameters = claim_parameters(batch=500) | await bounded(connection)
+    for name, given in (("claim", parameters), ("peek", peek_parameters() | await bounded(connection))):
+        plan = await plan_of(connection, name, given)
+        assert plan.partitions <= await near_days(connection)
+        assert plan.sequential == set()
+        assert "jobs_pkey" not in plan.indexes or name == "claim"
+        assert "jobs_due" in plan.indexes
+
+
+async def test_claim_of_a_quarantined_job(stale: psycopg.AsyncConnection[Any]) -> None:
+    parameters = claim_parameters(hi=4095, solo=True, batch=1) | await bounded(stale)
+    plan = await plan_of(stale, "claim", parameters)
+    assert plan.partitions <= await near_days(stale)
+    assert plan.indexes == {"jobs_quarantined", "jobs_pkey"}
+
+
+async def test_a_backlog_of_a_handler_that_nobody_has_is_not_read(stale: psycopg.AsyncConnection[Any]) -> None:
+    await add_many(stale, 20_000, due_in=-60, handler="nobody")
+    parameters = claim_parameters(hi=4095, solo=False, batch=10) | await bounded(stale)
+    plan = await plan_of(stale, "claim", parameters, analyze=True)
+    assert plan.buffers < 500
+    assert all(node.get("Rows Removed by Filter", 0) < 100 for node in plan.nodes())
+
+
+def claim_parameters(**changes: Any) -> dict[str, Any]:
+    return {
         "handlers": ["noop"],
         "lo": 0,
         "hi": 1023,
@@ -82,60 +125,22 @@ async def test_claim(stale: psycopg.AsyncConnection[Any]) -> None:
         "batch": 50,
         "owner": "w",
         "lease": 15.0,
-        **await bounded(stale),
-    }
-    plan = await explain(stale, query("claim"), parameters, analyze=True)
-    assert plan.partitions <= await near_days(stale)
-    assert plan.subplans_removed == 0
-    assert plan.sequential == set()
-    assert plan.indexes == {"jobs_due", "jobs_pkey"}
+    } | changes
 
 
-async def test_claim_of_a_quarantined_job(stale: psycopg.AsyncConnection[Any]) -> None:
-    parameters = {
-        "handlers": ["noop"],
-        "lo": 0,
-        "hi": 4095,
-        "overdue": 0.0,
-        "solo": True,
-        "batch": 1,
-        "owner": "w",
-        "lease": 15.0,
-        **await bounded(stale),
-    }
-    plan = await explain(stale, query("claim"), parameters)
-    assert plan.partitions <= await near_days(stale)
-    assert plan.indexes == {"jobs_quarantined", "jobs_pkey"}
-
-
-async def test_a_backlog_of_a_handler_that_nobody_has_is_not_read(stale: psycopg.AsyncConnection[Any]) -> None:
-    await add_many(stale, 20_000, due_in=-60, handler="nobody")
-    parameters = {
-        "handlers": ["noop"],
-        "lo": 0,
-        "hi": 4095,
-        "overdue": 0.0,
-        "solo": False,
-        "batch": 10,
-        "owner": "w",
-        "lease": 15.0,
-        **await bounded(stale),
-    }
-    plan = await explain(stale, query("claim"), parameters, analyze=True)
-    assert plan.buffers < 500
-    assert all(node.get("Rows Removed by Filter", 0) < 100 for node in plan.nodes())
-
-
-async def test_peek(stale: psycopg.AsyncConnection[Any]) -> None:
-    parameters = {
+def peek_parameters() -> dict[str, Any]:
+    return {
         "ranks": [0, 1],
         "handlers": ["noop", "noop"],
         "los": [0, 0],
         "his": [100, 4095],
         "wanted": ["noop"],
-        **await bounded(stale),
     }
-    plan = await explain(stale, query("peek"), parameters, analyze=True)
+
+
+async def test_peek(stale: psycopg.AsyncConnection[Any]) -> None:
+    parameters = peek_parameters() | await bounded(stale)
+    plan = await plan_of(stale, "peek", parameters, analyze=True)
     assert plan.partitions <= await near_days(stale)
     assert plan.sequential == set()
     assert {"jobs_due", "jobs_claimed", "jobs_quarantined"} >= plan.indexes
@@ -144,13 +149,13 @@ async def test_peek(stale: psycopg.AsyncConnection[Any]) -> None:
 
 async def test_renew(stale: psycopg.AsyncConnection[Any]) -> None:
     rows = await held(stale)
-    plan = await explain(stale, query("renew_leases"), span(rows) | {"owner": "w", "lease": 15.0}, analyze=True)
+    plan = await plan_of(stale, "renew_leases", span(rows) | {"owner": "w", "lease": 15.0}, analyze=True)
     await only_by_primary_key(stale, plan, len(rows))
 
 
 async def test_read_claimed(stale: psycopg.AsyncConnection[Any]) -> None:
     rows = await held(stale)
-    plan = await explain(stale, query("read_claimed"), span(rows) | {"owner": "w"}, analyze=True)
+    plan = await plan_of(stale, "read_claimed", span(rows) | {"owner": "w"}, analyze=True)
     await only_by_primary_key(stale, plan, len(rows))
 
 
@@ -176,7 +181,7 @@ async def test_complete(stale: psycopg.AsyncConnection[Any]) -> None:
         for row in rows
     ]
     parameters = {"rows": json.dumps(document), "owner": "w", **instants(rows)}
-    plan = await explain(stale, query("complete_runs"), parameters, analyze=True)
+    plan = await plan_of(stale, "complete_runs", parameters, analyze=True)
     await only_by_primary_key(stale, plan, len(rows))
 
 
@@ -195,13 +200,13 @@ async def test_settle(stale: psycopg.AsyncConnection[Any]) -> None:
         for row in rows
     ]
     parameters = {"rows": json.dumps(document), "owner": "w", **instants(rows)}
-    plan = await explain(stale, query("settle_claims"), parameters, analyze=True)
+    plan = await plan_of(stale, "settle_claims", parameters, analyze=True)
     await only_by_primary_key(stale, plan, len(rows))
 
 
 async def test_reap(stale: psycopg.AsyncConnection[Any]) -> None:
     parameters = {"expected_now": await database_now(stale), **await bounded(stale)}
-    plan = await explain(stale, query("reap_leases"), parameters)
+    plan = await plan_of(stale, "reap_leases", parameters)
     assert plan.partitions_of("jobs") <= await near_days(stale)
     assert plan.sequential == set()
     assert plan.indexes == {"jobs_claimed", "jobs_pkey"}
@@ -213,7 +218,7 @@ async def test_reap_of_nothing_reads_next_to_nothing(stale: psycopg.AsyncConnect
         "from_at": UNBOUNDED.from_at,
         "until_at": UNBOUNDED.until_at,
     }
-    plan = await explain(stale, query("reap_leases"), parameters, analyze=True)
+    plan = await plan_of(stale, "reap_leases", parameters, analyze=True)
     assert plan.sequential == set()
     assert plan.buffers < 200
 
@@ -226,7 +231,7 @@ async def test_hand_back(stale: psycopg.AsyncConnection[Any]) -> None:
         "from_at": UNBOUNDED.from_at,
         "until_at": UNBOUNDED.until_at,
     }
-    plan = await explain(stale, query("release_unknown_claims"), parameters)
+    plan = await plan_of(stale, "release_unknown_claims", parameters)
     assert plan.indexes == {"jobs_claimed"}
     assert plan.sequential == set()
 
@@ -239,7 +244,7 @@ async def test_find_landed(stale: psycopg.AsyncConnection[Any]) -> None:
         "owner": "w",
         "claimed_from": await database_now(stale),
     }
-    plan = await explain(stale, query("find_landed"), parameters)
+    plan = await plan_of(stale, "find_landed", parameters)
     assert plan.sequential == set()
     assert plan.indexes == {"jobs_pkey", "runs_pkey"}
 

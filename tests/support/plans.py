@@ -11,11 +11,13 @@ of the partitioned parent (`jobs_due`), whatever PostgreSQL called the index of 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import psycopg
+from psycopg import sql
 
 _PARENTS = """
 select c.relname, p.relname
@@ -109,3 +111,17 @@ async def explain(
         cursor = await connection.execute(_PARENTS)
         parents = dict(await cursor.fetchall())
     return Plan(document=row[0][0], parents=parents)
+
+
+async def explain_prepared(
+    connection: psycopg.AsyncConnection[Any], statement: str, parameters: Mapping[str, Any], *, analyze: bool = False
+) -> Plan:
+    """The plan that the statement gets once it is prepared on this connection, whose plan_cache_mode counts."""
+    names = list(dict.fromkeys(re.findall(r"%\((\w+)\)s", statement)))
+    text = re.sub(r"%\((\w+)\)s", lambda found: f"${names.index(found[1]) + 1}", statement)
+    arguments = sql.SQL(", ").join(sql.Literal(parameters[name]) for name in names).as_string(connection)
+    await connection.execute(f"prepare explained as {text}".encode())
+    try:
+        return await explain(connection, f"execute explained ({arguments})".replace("%", "%%"), analyze=analyze)
+    finally:
+        await connection.execute("deallocate explained")

@@ -53,6 +53,16 @@ class Link:
         self._lock = asyncio.Lock()
         self.generation = 0
 
+    @property
+    def up(self) -> bool:
+        """Whether it is connected, as far as is known."""
+        return self._connection is not None and not self._connection.closed
+
+    @property
+    def listens(self) -> bool:
+        """Whether it hears the bell, as far as is known."""
+        return self._on_bell is not None and self.up
+
     async def _open(self) -> Connection:
         if self._connection is not None and not self._connection.broken and not self._connection.closed:
             return self._connection
@@ -121,8 +131,9 @@ class Link:
                 assert self._on_bell is not None
                 self._on_bell(notify.extra.decode())
         except psycopg.Error:
-            # The server is gone; the next use finds out and opens another connection.
+            # The server is gone: another connection is opened by the next use.
             asyncio.get_running_loop().remove_reader(connection.fileno())
+            cut(connection)
 
     async def recover(self) -> None:
         async with self._lock:

@@ -60,6 +60,11 @@ class WorkerStore:
         self.main = Link(url, application_name=worker_id, seconds=statement_seconds)
         self.renewals = Link(url, application_name=f"{worker_id}/renew", seconds=lease_seconds / 8, on_bell=on_bell)
 
+    @property
+    def hears_the_bell(self) -> bool:
+        """Whether the connection that hears the bell is up, as far as is known."""
+        return self.renewals.listens
+
     async def close(self) -> None:
         """Close both connections."""
         await self.main.close()

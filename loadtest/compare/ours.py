@@ -91,8 +91,10 @@ class RingcronCrew:
             self._programs.append(worker)
             self.workers.append(worker.process)
         with Database(self._site.database_url) as database:
-            self._until(lambda: _answers(self._port), "the API answers")
-            self._until(lambda: not workers or _share_ring(database, workers), "the workers own the whole ring")
+            self._until(lambda: _readiness(self._port) is None, lambda: f"the API: {_readiness(self._port)}")
+            self._until(
+                lambda: not workers or _share_ring(database, workers), lambda: "the workers do not own the whole ring"
+            )
 
     def enqueue(self, order: Order) -> float:
         connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=CALL_SECONDS)
@@ -122,12 +124,12 @@ class RingcronCrew:
         for program in self._programs:
             program.process.wait()
 
-    def _until(self, condition: Callable[[], bool], what: str) -> None:
+    def _until(self, condition: Callable[[], bool], lacking: Callable[[], str]) -> None:
         deadline = self._clock.elapsed() + READY_SECONDS + 2.0 * len(self.workers)
         while not condition():
             self.check()
             if self._clock.elapsed() > deadline:
-                raise Broken(f"not in time: {what}")
+                raise Broken(f"not ready in time: {lacking()}")
             time.sleep(LOOK_SECONDS)
 
 
@@ -168,12 +170,15 @@ def _share_ring(database: Database, workers: int) -> bool:
     return len(rows) == workers and len({row[1] for row in rows}) == 1 and sum(row[2] for row in rows) == SLOT_COUNT
 
 
-def _answers(port: int) -> bool:
+def _readiness(port: int) -> str | None:
+    """None where the API is ready, else what it says."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=2)
     try:
         connection.request("GET", "/readyz")
-        return connection.getresponse().status == http.client.OK
-    except (OSError, http.client.HTTPException):
-        return False
+        answer = connection.getresponse()
+        text = answer.read(2000).decode(errors="replace")
+        return None if answer.status == http.client.OK else f"{answer.status} {text}"
+    except (OSError, http.client.HTTPException) as error:
+        return f"no answer ({error})"
     finally:
         connection.close()

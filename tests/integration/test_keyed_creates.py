@@ -149,7 +149,7 @@ async def test_racing_batches_and_single_creates_never_deadlock(
     now = await database_now(connection)
     store = ApiStore(pool, clock=SystemClock())
     before = deadlocks()
-    keys = [f"k{n:03}" for n in range(60)]
+    keys = [f"k{n:03}" for n in range(40)]
     await create_each(connection, [creation(now, key, OnConflict.ERROR) for key in keys[::2]], first_try=True)
 
     async def batch(turn: int) -> Sequence[Outcome]:
@@ -169,12 +169,12 @@ async def test_racing_batches_and_single_creates_never_deadlock(
         what, job = await store.insert_job(one.new, one.on_conflict)
         return Stored(what, job.id, job.next_run_at)
 
-    await asyncio.gather(*(batch(turn) for turn in range(12)), *(single(turn) for turn in range(30)))
+    await asyncio.gather(*(batch(turn) for turn in range(8)), *(single(turn) for turn in range(10)))
     assert deadlocks() == before
     cursor = await connection.execute(
         "select count(*), count(distinct j.key), count(distinct k.key) from jobs j join job_keys k on k.job_id = j.id"
     )
-    assert await cursor.fetchone() == (60, 60, 60)
+    assert await cursor.fetchone() == (40, 40, 40)
 
 
 async def test_a_job_that_a_worker_holds_is_not_locked(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -12,6 +13,7 @@ from ringcron.models import Definition, JobState
 from ringcron.slots import new_job_id
 from ringcron.store.creating import Created, Creation, OnConflict, Outcome, Stored
 from ringcron.store.keyed import Holder, decide
+from ringcron_sql import query
 
 NOW = datetime(2027, 3, 1, 12, 0, 0, tzinfo=UTC)
 ERROR, KEEP, REPLACE = OnConflict.ERROR, OnConflict.KEEP, OnConflict.REPLACE
@@ -83,3 +85,14 @@ def test_a_kept_job_without_a_next_run_shows_none(state: JobState) -> None:
     (kept,), *_ = decide(creates(KEEP), holder(state))
     assert isinstance(kept, Stored)
     assert kept.next_run_at is None
+
+
+def test_every_way_to_store_a_job_stores_every_column() -> None:
+    inserted, copied = (
+        set(re.findall(r"\w+", re.search(r"jobs \((.*?)\)", query(name), re.DOTALL)[1]))  # type: ignore[index]
+        for name in ("insert_jobs", "copy_jobs")
+    )
+    assert inserted == copied
+    setting = query("replace_jobs").partition("set state")[2].partition("from held")[0]
+    replaced = {"state", *re.findall(r"(\w+) = ", setting)}
+    assert inserted - replaced == {"id", "slot", "key", "created_at"}

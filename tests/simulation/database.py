@@ -1,8 +1,7 @@
 """The table of jobs, and each statement of a worker as its SQL file has it.
 
 Invariant: what a statement of `sql/ringcron_sql/queries` does to a row and answers, its function here does, no more and
-no less; `tests/simulation/test_statements.py` holds both to the same answers on PostgreSQL. A statement is carried out
-whole, at one instant. Every change is shown to the referee as (row before, row after, statement).
+no less. A statement is carried out whole, at one instant. Every change is shown to the referee as (row before, row after, statement).
 """
 
 from __future__ import annotations

@@ -13,6 +13,8 @@ from tests.simulation.mutants import MUTANTS, applied
 from tests.simulation.plan import KINDS, Fault, Plan, make_plan
 from tests.simulation.seams import installed
 
+pytestmark = pytest.mark.simulation
+
 MOST_SEEDS = 10_000  # what CI plays
 
 

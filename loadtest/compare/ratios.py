@@ -88,7 +88,8 @@ def judge_goals(
                     GoalResult(goal=goal, contestant=name, value=None, verdict="reached", remark=theirs.remark)
                 )
             else:
-                results.append(_result(goal, name, theirs.ratio, theirs.remark))
+                remark = theirs.remark or ("" if ours is None else ours.remark)
+                results.append(_result(goal, name, theirs.ratio, remark))
     return results
 
 

@@ -120,7 +120,7 @@
         d: path, fill: "none", stroke: colourOf(series, index), "stroke-width": 2, "stroke-linejoin": "round",
         "stroke-dasharray": series.role === "ideal" ? "6 4" : "none",
       });
-      if (series.points.length <= MARKED) {
+      if (series.points.length <= MARKED && series.role !== "ideal") {
         for (const [px, py] of series.points) node(svg, "circle", { cx: x(px), cy: y(py), r: 3, fill: colourOf(series, index) });
       }
     });

@@ -105,6 +105,14 @@ def panels() -> list[Panel]:
             {"{{handler}}": "max by (handler) (ringcron_unclaimable_jobs)"},
             about="They wait, and nothing is lost; start a worker that has the handler.",
         ),
+        lines(
+            "What waits for a person",
+            "none",
+            {
+                "dead": "max(ringcron_dead_jobs)",
+                "overdue and held by nobody": "max(ringcron_jobs_overdue_without_lease)",
+            },
+        ),
         row("The flow"),
         lines(
             "Due, claimed, started, finished a second",

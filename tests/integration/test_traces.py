@@ -123,7 +123,7 @@ def only(exporter: InMemorySpanExporter) -> ReadableSpan:
 def test_a_run_is_a_trace_of_its_own_that_is_linked_to_the_callers(
     traces: OtelTraces, exporter: InMemorySpanExporter
 ) -> None:
-    with trace.get_tracer("test").start_as_current_span("whatever goes on here"):
+    with TracerProvider().get_tracer("test").start_as_current_span("whatever goes on here"):
         run = traces.begin(claim_of("mail"), FIRST)
         run.end(RunOutcome.SUCCEEDED, None)
     span = only(exporter)

@@ -12,7 +12,7 @@ from tests.browser.conftest import PHONE, WIDE
 from tests.browser.sample import put_sample
 from tests.support.programs import Api, Programs
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 LOOKS = (("light", WIDE), ("dark", WIDE), ("light", PHONE))
 GRAVE = ("serious", "critical")
 

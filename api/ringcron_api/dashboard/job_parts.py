@@ -107,7 +107,9 @@ def facts(job: Job, now: datetime) -> Markup:
         ("lease", _lease(job, now)),
         ("generation", job.lease_generation or None),
         ("retry", f"back-off {duration_text(retry.min_backoff_seconds)} to {duration_text(retry.max_backoff_seconds)}"),
-        ("timeout", None if definition.timeout_seconds is None else duration_text(definition.timeout_seconds)),
+        ("timeout", _duration(definition.timeout_seconds)),
+        ("alert after late", _duration(definition.alert_after_late_seconds)),
+        ("alert if no success for", _duration(definition.alert_if_no_success_seconds)),
         ("overlap", definition.overlap.value if definition.schedule is not None else None),
         ("catchup", definition.catchup.value if definition.schedule is not None else None),
         ("jitter", duration_text(definition.jitter_seconds) if definition.jitter_seconds else None),
@@ -215,6 +217,10 @@ def audit(entries: Sequence[AuditEntry]) -> Markup:
 
 def payload(job: Job) -> Markup:
     return tag("pre", json_text(job.definition.payload), tabindex="0")
+
+
+def _duration(seconds: float | None) -> str | None:
+    return None if seconds is None else duration_text(seconds)
 
 
 def run_in_progress(job: Job) -> str:

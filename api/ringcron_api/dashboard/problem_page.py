@@ -40,7 +40,7 @@ def problem_page(request: web.Request, problem: Problem, request_id: str) -> web
     )
     response = page(request, sentence, box, view="", status=problem.status)
     response.headers.update({**problem.headers, REQUEST_ID_HEADER: request_id})
-    if problem.code == "store-unavailable":
+    if problem.code == "store-unavailable" and request.method == "GET":
         response.headers["Refresh"] = "5"
     return response
 

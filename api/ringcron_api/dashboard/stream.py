@@ -24,6 +24,7 @@ from ringcron.instants import format_instant
 from ringcron_api.dashboard.markup import Markup, join
 from ringcron_api.dashboard.parts import PARTS, Parts
 from ringcron_api.dashboard.picture import Painter, Picture
+from ringcron_api.dashboard.session import session_of, set_cookie
 
 PERIOD_SECONDS: Final = 1.0
 LEAST_SECONDS: Final = 0.2
@@ -109,10 +110,10 @@ class Stream:
                 age = picture.snapshot.age_seconds + self._clock.elapsed() - picture.read_at
                 pause = max(LEAST_SECONDS, PERIOD_SECONDS + 0.02 - age)
             except StoreUnavailable as error:
-                self._send_trouble(str(error))
+                self._send_trouble("database away", str(error))
             except Exception:
                 _log.exception("the dashboard's stream could not be made")
-                self._send_trouble("the API failed; its log says why")
+                self._send_trouble("the API failed", "its log says more")
             await asyncio.sleep(pause)
         self._before.clear()
 
@@ -135,9 +136,9 @@ class Stream:
                 listener.box.put_nowait(whole if listener.whole else changed)
                 listener.whole = False
 
-    def _send_trouble(self, reason: str) -> None:
+    def _send_trouble(self, word: str, reason: str) -> None:
         _log.warning("the dashboard's stream has nothing to show", reason=reason)
-        event = Event("trouble", {"sentence": "The database cannot be reached: nothing starts, nothing is lost."})
+        event = Event("trouble", {"word": word})
         for listener in self._listeners:
             if not listener.box.full():
                 listener.box.put_nowait(event)
@@ -168,7 +169,12 @@ async def serve(request: web.Request, stream: Stream, view: str, clock: Clock, s
     if packed:
         headers["Content-Encoding"] = "gzip"
     response = web.StreamResponse(headers=headers)
+    session = session_of(request)
+    if session is not None:
+        set_cookie(request, response, session)  # a page that is looked at is a session in use
     await response.prepare(request)
+    if request.method == "HEAD":
+        return response
     if packed:
         await response.write(_GZIP_HEAD)
     listener = stream.listen(view)

@@ -15,13 +15,15 @@ function open() {
   source = new EventSource(`/dashboard/events?view=${view}`);
   source.addEventListener("picture", (event) => show(JSON.parse(event.data)));
   source.addEventListener("trouble", (event) => {
-    trouble = JSON.parse(event.data).sentence;
+    trouble = JSON.parse(event.data).word;
     tell();
   });
   source.addEventListener("error", () => {
     if (source && source.readyState === EventSource.CLOSED) {
-      // Refused, not cut: the session may have ended. The page itself says what is to be done.
+      // Refused, not cut: the session may have ended.
       close();
+      trouble = "refused: load the page again";
+      tell();
       setTimeout(open, 5000);
     }
   });
@@ -58,9 +60,8 @@ function tell() {
   const stale = seconds > 3 || trouble !== "";
   age.classList.toggle("live", !stale);
   age.classList.toggle("stale", stale);
-  const said = stale ? `data is ${Math.round(seconds)} s old${trouble && " · database away"}` : "live";
+  const said = stale ? `data is ${Math.round(seconds)} s old${trouble && ` · ${trouble}`}` : "live";
   if (age.textContent !== said) age.textContent = said;
-  age.title = trouble;
 }
 
 document.addEventListener("visibilitychange", () => (document.hidden ? close() : open()));

@@ -1,11 +1,12 @@
 """The commands of `python -m loadtest`. Exit codes: 0 clean; 1 duplicates, early starts, missed jobs or a fault;
-2 wrong usage."""
+2 wrong usage; 3 (`chaos`) a fault was not felt, so nothing is known."""
 
 from __future__ import annotations
 
 import typer
 
 from loadtest.autoscale.command import autoscale
+from loadtest.chaos.command import chaos
 from loadtest.compare.command import compare
 from loadtest.drain import drain
 from loadtest.enqueue import enqueue
@@ -38,3 +39,4 @@ app.command(help="Claims a second with disjoint slices and without.")(polling)
 app.command(help="The same work by ringcron, by other schedulers and by bare SQL: ratios with ranges.")(compare)
 app.command(help="What grows with the number of scheduled jobs, and what with the number of workers?")(scale)
 app.command(help="A simulated day: lateness and worker-hours under each way to size the pool.")(autoscale)
+app.command(help="Faults on purpose: is anything lost, run twice at once, or silent?")(chaos)

@@ -176,6 +176,7 @@ def test_a_forged_history_fails_by_its_name(name: str) -> None:
         ("I4", _with(in_order(), hits=[hit(1, T + 0.01, T + 9.5), *in_order().hits[1:]],
                      versions=[replace(one, at=T + 9) if one.seq == 5 else one for one in in_order().versions[:3]]
                      + [version(5, T + 7, "claimed", 2, owner=B)])),
+        ("I8", _with(in_order(), hits=[*in_order().hits, hit(2, T + 8.95, T + 9, worker=B, attempt=2)])),
         ("I7", _with(in_order(), calls=[Call(kind="create", invoked=T, ended=T, outcome="fail", status=422, job="j")])),
         ("I10", recurring(skips=[missed(T + 20, T + 25, 2)])),
         ("I10", recurring(skips=[missed(T + 10, T + 20, 2)])),
@@ -190,3 +191,9 @@ def test_other_ways_to_break_them(name: str, history: History) -> None:
 def test_a_run_that_goes_on_past_its_lease_in_a_paused_worker_is_no_violation() -> None:
     history = _with(in_order(), hits=[hit(1, T + 0.01, T + 9.5), *in_order().hits[1:]])
     assert check(history) == []
+
+
+def test_a_late_job_may_be_cancelled_before_it_begins() -> None:
+    cancel = Call(kind="cancel", invoked=T + 0.3, ended=T + 0.5, outcome="ok", status=204, job="j")
+    versions = [in_order().versions[0], version(2, T + 0.4, "cancelled", 0)]
+    assert check(_with(in_order(), versions=versions, runs=[], hits=[], calls=[cancel])) == []

@@ -59,6 +59,13 @@ def nothing_begins_before_its_instant(history: History) -> Iterator[Violation]:
 def runs_and_hits_are_the_same(history: History) -> Iterator[Violation]:
     """I8: every hit has a run row, every success a hit; attempts of an occurrence are counted 1, 2, … without holes,
     and no more than were allowed."""
+    for job, hits in history.hits_of.items():
+        for generation, count in Counter(one.generation for one in hits).items():
+            if count > 1:
+                twice = tuple(one for one in hits if one.generation == generation)
+                yield Violation(
+                    invariant="I8", job=job, message=f"generation {generation} began {count} times", evidence=twice
+                )
     rows = {(run.job, run.generation) for run in history.runs}
     hit = {(seen.job, seen.generation) for seen in history.hits}
     open_now = {

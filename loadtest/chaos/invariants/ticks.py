@@ -18,8 +18,9 @@ def every_tick_is_run_or_skipped(history: History) -> Iterator[Violation]:
         versions = history.versions_of.get(job.job)
         if not versions:
             continue
-        over = next((v.at for v in versions if v.state in ("cancelled", "dead", "paused")), None)
-        until = min(history.ended_at - history.settings.bound, over if over is not None else float("inf"))
+        # A job that was cancelled while it was due need not have begun what it was due for, however late that was.
+        over = next((v.scheduled_for for v in versions if v.state in ("cancelled", "dead", "paused")), float("inf"))
+        until = min(history.ended_at - history.settings.bound, over)
         run = set(_run_ticks(history, job))
         skips = history.skips_of.get(job.job, [])
         for tick in _expected(job):

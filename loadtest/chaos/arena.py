@@ -1,0 +1,288 @@
+"""The cluster that faults are made in: PostgreSQL, ZooKeeper, coordinators, workers, the API and the sink.
+
+Invariants: everything is a real process, started from the main thread, and is gone when the context ends. A program
+that ended without a nemesis is started again by `revive`, as any supervisor would, and counted. Names and ports stay
+the same over restarts.
+
+Commits survive the death of any process (synchronous_commit is on); only fsync is off, which matters for a machine that
+loses its power, and no nemesis does that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import psycopg
+
+from loadtest.chaos.sink import ADDRESS_VARIABLE
+from loadtest.chaos.steering import Steering
+from loadtest.chaos.truth import install_audit
+from loadtest.cluster.errors import ClusterError
+from loadtest.cluster.programs import CHECKOUT, Launcher, Program
+from loadtest.database import Database
+from loadtest.progress import Progress
+from ringcron.clock import SystemClock
+from ringcron.local.postgres import PostgresServer, remove
+from ringcron.local.processes import free_port, launch
+from ringcron.local.zookeeper import ZooKeeperServer
+from ringcron.slots import SLOT_COUNT
+from ringcron_sql.migrate import migrate
+
+POSTGRES_SETTINGS: Final[Mapping[str, str]] = {
+    "shared_buffers": "128MB",
+    "max_connections": "200",
+    "fsync": "off",
+    "autovacuum_naptime": "10s",
+}
+SOURCE_ROOTS: Final = ("", "core", "sql", "coordinator", "shard_worker", "api")
+"""Of this tree, so that a changed copy of it runs its own programs."""
+START_SECONDS: Final = 180.0
+LOOK_SECONDS: Final = 0.1
+CARVED_DAYS: Final = 10
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ArenaPlan:
+    """How large, and with which promises (seconds)."""
+
+    workers: int = 6
+    concurrency: int = 10
+    coordinators: int = 2
+    lease: float = 6.0
+    session: float = 4.0
+    poll: float = 0.5
+    proxied: bool = False
+    """Whether workers and API reach PostgreSQL, and workers ZooKeeper, through a proxy."""
+
+
+@contextmanager
+def arena(plan: ArenaPlan, progress: Progress) -> Iterator[Arena]:
+    """A cluster with its ring shared out and every change of a job recorded."""
+    with ExitStack() as stack:
+        folder = Path(tempfile.mkdtemp(prefix="ringcron-chaos-"))
+        folder.chmod(0o755)  # PostgreSQL gives up root before it enters its data folder
+        stack.callback(shutil.rmtree, folder, ignore_errors=True)
+        stack.callback(remove, folder / "postgres")
+        made = Arena(plan, folder, progress)
+        stack.callback(made.close)
+        made.start()
+        yield made
+
+
+class Arena:
+    """See `arena`. `down` holds the names that a nemesis keeps down: `revive` leaves them alone."""
+
+    def __init__(self, plan: ArenaPlan, folder: Path, progress: Progress) -> None:
+        self.plan = plan
+        self.folder = folder
+        self.workers: dict[str, Program] = {}
+        self.coordinators: dict[str, Program] = {}
+        self.api: Program | None = None
+        self.postgres = PostgresServer(folder / "postgres", settings=POSTGRES_SETTINGS)
+        self.zookeeper = ZooKeeperServer(folder / "zookeeper", durable=False)
+        self.down: set[str] = set()
+        self.revived: list[str] = []
+        """What ended by itself, with the end of its log."""
+        self.sink_file = folder / "sink.jsonl"
+        self.api_port = 0
+        self._clock = SystemClock()
+        self._progress = progress
+        self._database: Database | None = None
+        self._launcher: Launcher | None = None
+        self.steering: Steering | None = None
+        self._sink: Any = None
+        self._environment: dict[str, str] = {}
+
+    @property
+    def logs(self) -> Path:
+        return self.folder / "logs"
+
+    @property
+    def database(self) -> Database:
+        """The harness's own connection, past every proxy. It is opened again where the server has cut it."""
+        if self._database is None:
+            self._database = Database(self.postgres.url)
+        return self._database
+
+    def forget_database(self) -> None:
+        """The server is going away, or has: the next use opens a new connection."""
+        if self._database is not None:
+            self._database.close()
+            self._database = None
+
+    def asked(self, name: str, **parameters: Any) -> list[tuple[Any, ...]]:
+        """The rows of a statement; none while the database cannot be reached."""
+        try:
+            return self.database.run(name, **parameters)
+        except psycopg.Error:
+            self.forget_database()
+            return []
+
+    def start(self) -> None:
+        """Everything, until the workers own the ring. Raises LocalServerError, ClusterError."""
+        self._progress.say("starting PostgreSQL, ZooKeeper and the sink")
+        self.postgres.start()
+        self.zookeeper.start()
+        asyncio.run(migrate(self.postgres.url))
+        install_audit(self.database)
+        self._start_sink()
+        if self.plan.proxied:
+            self._start_proxy()
+        self._launcher = Launcher(self.logs, database_url=self.postgres.url, zookeeper=self.zookeeper.hosts)
+        self._progress.say(
+            f"starting {self.plan.coordinators} coordinators, {self.plan.workers} workers (leases of "
+            f"{self.plan.lease:g} s, sessions of {self.plan.session:g} s) and the API"
+        )
+        for number in range(1, self.plan.coordinators + 1):
+            self.start_coordinator(f"coordinator-{number}")
+        self.until(lambda: self.database.value("count_partitions") >= CARVED_DAYS, "partitions are made")
+        self.api_port = free_port()
+        self.start_api()
+        for number in range(1, self.plan.workers + 1):
+            self.start_worker(f"worker-{number}")
+        self.until(lambda: _answers(self.api_port), "the API answers")
+        self.until(self.is_shared_out, "the workers own the ring")
+
+    def start_worker(self, name: str) -> None:
+        """Start that worker, or start it again."""
+        self.workers[name] = self._start(
+            "worker",
+            name,
+            handlers=("loadtest.chaos.handlers",),
+            concurrency=self.plan.concurrency,
+            lease_seconds=self.plan.lease,
+            poll_seconds=self.plan.poll,
+            drain_seconds=3,
+        )
+
+    def start_coordinator(self, name: str) -> None:
+        """Start that coordinator, or start it again."""
+        self.coordinators[name] = self._start(
+            "coordinator", name, quiet_seconds=1, quiet_cap_seconds=5, ack_seconds=3, upkeep_seconds=5
+        )
+
+    def start_api(self) -> None:
+        """Start the API, or start it again, on its port."""
+        self.api = self._start("api", "api", port=self.api_port, pool_size=8)
+
+    @property
+    def proxy_counts(self) -> dict[str, int]:
+        """What the proxy has counted; nothing where there is none."""
+        return {} if self.steering is None else self.steering.tell()
+
+    def programs(self) -> list[Program]:
+        return [*self.workers.values(), *self.coordinators.values(), *([] if self.api is None else [self.api])]
+
+    def revive(self) -> None:
+        """Start again what has ended by itself."""
+        for program in self.programs():
+            if program.running or program.name in self.down:
+                continue
+            self.revived.append(f"{program.name} (exit code {program.process.returncode}): {program.log_end()[-600:]}")
+            self.restart(program.name)
+
+    def restart(self, name: str) -> None:
+        """Start a program of that name again; the old one has ended."""
+        self.down.discard(name)
+        if name in self.workers:
+            self.start_worker(name)
+        elif name in self.coordinators:
+            self.start_coordinator(name)
+        else:
+            self.start_api()
+
+    def is_shared_out(self) -> bool:
+        """Whether the running workers, each in its present incarnation, own the whole ring at one epoch."""
+        rows = self.asked("chaos/list_holdings")
+        by_name = {row[0]: row for row in rows}
+        running = {name for name, worker in self.workers.items() if worker.running}
+        if not running <= by_name.keys():
+            return False
+        newest = [max((row for row in rows if row[0] == name), key=lambda row: int(row[2] or 0)) for name in running]
+        return len({row[2] for row in newest}) == 1 and sum(row[3] for row in newest) == SLOT_COUNT
+
+    def until(self, condition: Callable[[], bool], what: str, *, seconds: float = START_SECONDS) -> None:
+        """Wait for it. Raises ClusterError after `seconds`, or where a program has ended."""
+        deadline = self._clock.elapsed() + seconds
+        while not condition():
+            for program in self.programs():
+                if not program.running:
+                    raise ClusterError(f"{program.name} has ended:\n{program.log_end()}")
+            if self._clock.elapsed() > deadline:
+                raise ClusterError(f"not within {seconds:.0f} s: {what}")
+            time.sleep(LOOK_SECONDS)
+
+    def close(self) -> None:
+        """Stop everything, PostgreSQL last."""
+        for program in self.programs():
+            if program.running:
+                program.process.kill()
+            program.process.wait()
+        for process in (self._sink, None if self.steering is None else self.steering.process):
+            if process is not None:
+                process.kill()
+                process.wait()
+        self.forget_database()
+        self.zookeeper.kill()
+        self.postgres.stop()
+
+    def _start(self, kind: str, name: str, **settings: object) -> Program:
+        assert self._launcher is not None
+        return self._launcher.start(
+            kind,
+            name,
+            environment=self._environment,
+            session_seconds=self.plan.session,
+            **{**self._addresses(kind, name), **settings},
+        )
+
+    def _addresses(self, kind: str, name: str) -> dict[str, str]:
+        """Where the proxy is to be asked instead of the servers."""
+        if self.steering is None or kind == "coordinator":
+            return {}
+        url = urlsplit(self.postgres.url)
+        netloc = f"{url.netloc.rpartition(':')[0]}:{self.steering.port(f'{name}/postgres')}"
+        addresses = {"database_url": url._replace(netloc=netloc).geturl()}
+        if kind == "worker":
+            addresses["zookeeper"] = f"127.0.0.1:{self.steering.port(f'{name}/zookeeper')}"
+        return addresses
+
+    def _start_proxy(self) -> None:
+        targets = {"api/postgres": (self.postgres.port, True)}
+        for number in range(1, self.plan.workers + 1):
+            targets[f"worker-{number}/postgres"] = self.postgres.port, True
+            targets[f"worker-{number}/zookeeper"] = self.zookeeper.port, False
+        self.steering = Steering(targets, self._environment, self.folder / "proxy.log")
+
+    def _start_sink(self) -> None:
+        port = free_port()
+        path = os.pathsep.join(str(CHECKOUT / root) for root in SOURCE_ROOTS)
+        self._environment = {ADDRESS_VARIABLE: f"127.0.0.1:{port}", "PYTHONPATH": path}
+        self._sink = launch(
+            [sys.executable, "-P", "-m", "loadtest.chaos.sink", str(port), self.sink_file],
+            environment={**os.environ, **self._environment},
+            log=self.folder / "sink.log",
+        )
+
+
+def _answers(port: int) -> bool:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=2)
+    try:
+        connection.request("GET", "/readyz")
+        return connection.getresponse().status == http.client.OK
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()

@@ -1,0 +1,40 @@
+"""The nemeses, by the numbers of the fault catalogue."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from loadtest.chaos.nemeses.api import Herd, Moving, Storm
+from loadtest.chaos.nemeses.base import Bite, FaultLog, Nemesis, Stage
+from loadtest.chaos.nemeses.coordinators import StoppingLeader
+from loadtest.chaos.nemeses.network import Cutting, FromPostgres, FromZooKeeper, OneWay
+from loadtest.chaos.nemeses.postgres import Away, Frozen, Restarting
+from loadtest.chaos.nemeses.workers import Killing, Rolling, Stopping
+from loadtest.chaos.nemeses.zookeeper import Deleting, Expiring, Outage
+
+__all__ = ["NEMESES", "QUICK", "Bite", "FaultLog", "Nemesis", "Stage"]
+
+NEMESES: Final[dict[str, type[Nemesis]]] = {
+    nemesis.number: nemesis
+    for nemesis in (
+        Killing,
+        Stopping,
+        StoppingLeader,
+        Restarting,
+        Away,
+        Frozen,
+        Cutting,
+        Outage,
+        Expiring,
+        FromZooKeeper,
+        FromPostgres,
+        OneWay,
+        Rolling,
+        Herd,
+        Storm,
+        Moving,
+        Deleting,
+    )
+}
+QUICK: Final = ("N1", "N2", "N5", "N9", "N11", "N21")
+"""Those of CI."""

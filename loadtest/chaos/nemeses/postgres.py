@@ -1,0 +1,116 @@
+"""Faults of PostgreSQL: crashed, away, frozen."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from loadtest.chaos.history import History
+from loadtest.chaos.nemeses.base import EVERYTHING, Bite, Nemesis
+from loadtest.usage import trees_of
+
+BETWEEN_SECONDS: Final = 12.0
+AWAY_SECONDS: Final = 20.0
+READY_SECONDS: Final = 60.0
+
+
+class PostgresNemesis(Nemesis):
+    """What they have in common: the harness's own connection goes too, and the server must be back in the end."""
+
+    def crash(self) -> None:
+        """End the server at once; nothing committed is lost."""
+        self.arena.forget_database()
+        self.arena.postgres.kill()
+
+    def come_back(self) -> Iterator[float]:
+        """Start it, and wait until it takes connections."""
+        self.arena.postgres.spawn()
+        waited = 0.0
+        while not self.arena.postgres.is_ready() and waited < READY_SECONDS:
+            waited += 0.1
+            yield 0.1
+
+    def heal(self) -> None:
+        process = self.arena.postgres.process
+        if process is not None and process.poll() is not None:
+            self.arena.postgres.start()
+
+
+class Restarting(PostgresNemesis):
+    """N5: an immediate restart (SIGQUIT, crash recovery)."""
+
+    number = "N5"
+    title = "PostgreSQL is restarted without a shutdown"
+
+    def round(self) -> Iterator[float]:
+        with self.faults.during(self.number, EVERYTHING, after=self.arena.plan.lease):
+            self.crash()
+            yield from self.come_back()
+        self.rounds += 1
+        yield BETWEEN_SECONDS
+
+    def bite(self, history: History, seconds: float) -> Bite:
+        cut = sum(
+            log.read_bytes().count(b"the database cannot be reached") for log in self.arena.logs.glob("worker-*.log")
+        )
+        return Bite(
+            number=self.number,
+            what=f"statements of workers cut by {self.rounds} restarts",
+            counted=cut if self.rounds else 0,
+            wanted=1,
+        )
+
+
+class Away(PostgresNemesis):
+    """N6: PostgreSQL is stopped for 20 s."""
+
+    number = "N6"
+    title = "PostgreSQL is away for longer than a lease"
+
+    def round(self) -> Iterator[float]:
+        with self.faults.during(self.number, EVERYTHING, after=self.arena.plan.lease):
+            self.crash()
+            yield AWAY_SECONDS
+            yield from self.come_back()
+        self.rounds += 1
+        yield BETWEEN_SECONDS
+
+
+class Frozen(PostgresNemesis):
+    """N7: every process of PostgreSQL is stopped (SIGSTOP) for a lease and 5 s: connections stay open and dumb."""
+
+    number = "N7"
+    title = "PostgreSQL freezes for longer than a lease"
+
+    def round(self) -> Iterator[float]:
+        process = self.arena.postgres.process
+        if process is None or process.poll() is not None:
+            return
+        self.arena.forget_database()
+        with self.faults.during(self.number, EVERYTHING, after=self.arena.plan.lease):
+            self._send(signal.SIGSTOP)
+            try:
+                yield self.arena.plan.lease + 5.0
+            finally:
+                self._send(signal.SIGCONT)
+        self.rounds += 1
+        yield BETWEEN_SECONDS
+
+    def heal(self) -> None:
+        self._send(signal.SIGCONT)
+        super().heal()
+
+    def _send(self, sign: signal.Signals) -> None:
+        process = self.arena.postgres.process
+        if process is None or process.poll() is not None:
+            return
+        # The postmaster first: it would start new processes.
+        for pid in [process.pid, *(one for one in trees_of([process.pid]) if one != process.pid)]:
+            if Path(f"/proc/{pid}").exists():
+                try:
+                    os.kill(pid, sign)
+                except ProcessLookupError:
+                    continue  # it has just ended

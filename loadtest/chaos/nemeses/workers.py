@@ -1,0 +1,135 @@
+"""Faults of workers: killed, stopped, drained."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from loadtest.chaos.history import History
+from loadtest.chaos.nemeses.base import Bite, Nemesis
+from loadtest.cluster.programs import Program
+
+KILL_EVERY: Final = 5.0
+DOWN_SECONDS: Final = 2.0
+AWAKE_SECONDS: Final = 2.5
+DRAIN_SECONDS: Final = 3.0
+STALE_EVENTS: Final = (b'"write refused: the lease is gone"', b'"renewal refused: the lease is gone"')
+
+
+def busiest(nemesis: Nemesis) -> Program | None:
+    """The running worker with the most runs in progress, or any: a fault is to hit something."""
+    running = {name: worker for name, worker in nemesis.arena.workers.items() if worker.running}
+    if not running:
+        return None
+    held = {row[0]: row[1] for row in nemesis.arena.asked("chaos/count_claimed")}
+    names = sorted(running)
+    nemesis.random.shuffle(names)
+    best = max(names, key=lambda name: sum(count for owner, count in held.items() if owner.startswith(f"{name}.")))
+    return running[best]
+
+
+class Killing(Nemesis):
+    """N1: kill -9 of a worker every 5 s; it is started again 2 s later."""
+
+    number = "N1"
+    title = "workers are killed (SIGKILL) and started again"
+
+    def round(self) -> Iterator[float]:
+        victim = busiest(self)
+        if victim is not None:
+            with self.faults.during(self.number, f"{victim.name}."):
+                self.arena.down.add(victim.name)
+                victim.kill()
+                self.rounds += 1
+                yield DOWN_SECONDS
+                self.arena.restart(victim.name)
+        yield KILL_EVERY - DOWN_SECONDS
+
+    def heal(self) -> None:
+        for name in sorted(self.arena.down & self.arena.workers.keys()):
+            if not self.arena.workers[name].running:
+                self.arena.restart(name)
+
+    def bite(self, history: History, seconds: float) -> Bite:
+        killed = [fault for fault in history.faults if fault.name == self.number]
+        takeovers = sum(
+            run.outcome == "lost"
+            and any(run.worker.startswith(f.target) and run.claimed_at <= f.begin <= run.finished_at for f in killed)
+            for run in history.runs
+        )
+        return Bite(
+            number=self.number,
+            what=f"runs of the {len(killed)} killed taken over",
+            counted=takeovers,
+            wanted=self.scaled(5, seconds),
+        )
+
+
+class Stopping(Nemesis):
+    """N2: SIGSTOP of a worker with runs in progress for a lease and 2 s, then SIGCONT: it must find its leases gone."""
+
+    number = "N2"
+    title = "workers are stopped (SIGSTOP) for longer than their leases"
+
+    def round(self) -> Iterator[float]:
+        victim = busiest(self)
+        if victim is not None:
+            lease = self.arena.plan.lease
+            # Until the woken worker has learnt of it: a renewal, and what the machine's load adds.
+            with self.faults.during(self.number, f"{victim.name}.", after=lease):
+                self.arena.down.add(victim.name)
+                victim.pause()
+                try:
+                    yield lease + 2.0
+                finally:
+                    victim.resume()
+                    self.arena.down.discard(victim.name)
+                self.rounds += 1
+        yield AWAKE_SECONDS
+
+    def bite(self, history: History, seconds: float) -> Bite:
+        stale = count_stale_in(self.arena.logs)
+        return Bite(
+            number=self.number,
+            what=f"writes refused as stale after {self.rounds} stops",
+            counted=stale,
+            wanted=self.scaled(3, seconds),
+        )
+
+
+def count_stale_in(logs: Path) -> int:
+    """Writes and renewals that the fence refused, as the workers' logs say."""
+    texts = [log.read_bytes() for log in logs.glob("worker-*.log")]
+    return sum(text.count(event) for text in texts for event in STALE_EVENTS)
+
+
+class Rolling(Nemesis):
+    """N18: a rolling restart, one worker every 3 s by SIGTERM; the next incarnation starts when the old one is gone."""
+
+    number = "N18"
+    title = "workers are restarted in good order, one after the other"
+
+    def round(self) -> Iterator[float]:
+        for name in sorted(self.arena.workers):
+            worker = self.arena.workers[name]
+            with self.faults.during(self.number, f"{name}."):
+                self.arena.down.add(name)
+                if worker.running:
+                    worker.drain()
+                waited = 0.0
+                while worker.running and waited < 15:
+                    waited += 0.25
+                    yield 0.25
+                if worker.running:
+                    worker.kill()
+                self.arena.restart(name)
+                self.rounds += 1
+            yield DRAIN_SECONDS
+
+    def heal(self) -> None:
+        for name in sorted(self.arena.down & self.arena.workers.keys()):
+            worker = self.arena.workers[name]
+            if worker.running:
+                worker.kill()
+            self.arena.restart(name)

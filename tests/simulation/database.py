@@ -1,7 +1,8 @@
 """The table of jobs, and each statement of a worker as its SQL file has it.
 
 Invariant: what a statement of `sql/ringcron_sql/queries` does to a row and answers, its function here does, no more and
-no less. A statement is carried out whole, at one instant. Every change is shown to the referee as (row before, row after, statement).
+no less (tests/integration/test_simulated_statements.py). A statement is carried out whole, at one instant. Every change
+is shown to the referee as (row before, row after, statement).
 """
 
 from __future__ import annotations

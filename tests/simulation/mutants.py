@@ -20,7 +20,6 @@ from ringcron_shard_worker.execution import RunControl
 from ringcron_shard_worker.reaper import Watch
 from ringcron_shard_worker.slice_holder import SliceHolder
 from tests.simulation.database import Database, Row
-from tests.simulation.kazoo_client import Transaction
 from tests.simulation.plan import Mode
 
 
@@ -61,14 +60,6 @@ def _extends_from_the_answer(self: RunControl, trust_until: float) -> None:
     self.trust_until = trust_until + 3.0
 
 
-def _checks_nothing(self: Transaction, path: str, version: int) -> None:
-    self._writes.append(("check", "/", None, -1))
-
-
-def _set_any_version(self: Transaction, path: str, data: bytes, version: int) -> None:
-    self._writes.append(("set", path, data, -1))
-
-
 MUTANTS: Final[Mapping[str, Mutant]] = {
     "the fence without the generation": Mutant(
         "safety", ("I3",), lambda: [patch.object(Database, "fenced", _without_generation)]
@@ -90,14 +81,6 @@ MUTANTS: Final[Mapping[str, Mutant]] = {
     ),
     "trust that outlasts the lease": Mutant(
         "safety", ("I2", "I4"), lambda: [patch.object(RunControl, "extend", _extends_from_the_answer)]
-    ),
-    "a leader's write that checks nothing": Mutant(
-        "safety",
-        ("I13",),
-        lambda: [
-            patch.object(Transaction, "check", _checks_nothing),
-            patch.object(Transaction, "set_data", _set_any_version),
-        ],
     ),
 }
 

@@ -155,11 +155,14 @@ class _Run:
         ended_at = self._until(
             lambda: len(again()) == len(held[victim.pid]), killed_at + self.work.seconds, look_seconds=0.1
         )
-        last = max(again().values(), default=killed_at)
+        starts = sorted(again().values())
         return Measured(
-            figures={"again": None if ended_at is None else last - killed_at},
+            figures={
+                "first_again": starts[0] - killed_at if starts else None,
+                "again": starts[-1] - killed_at if ended_at is not None else None,
+            },
             cut=ended_at is None,
-            details={"held": len(held[victim.pid]), "startedAgain": len(again())},
+            details={"held": len(held[victim.pid]), "startedAgain": len(starts)},
         )
 
     def _create(self) -> Order:

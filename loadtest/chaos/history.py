@@ -105,7 +105,7 @@ class Assigned:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Fault:
-    """What a nemesis did, to whom, from when to when. `name` as in faults.md §9: "N1"."""
+    """What a nemesis did, to whom, from when until its effects must be over. `name` as in faults.md §9: "N1"."""
 
     name: str
     target: str
@@ -188,14 +188,15 @@ class History:
             found[skip.job].append(skip)
         return found
 
-    def touched(self, worker: str, begin: float, end: float) -> bool:
-        """Whether a fault that can stop or cut off this worker overlaps [begin, end]."""
-        return any(
-            fault.begin <= end
+    def touching(self, worker: str, begin: float, end: float) -> list[Fault]:
+        """The faults that can stop or cut off this worker and overlap [begin, end]."""
+        return [
+            fault
+            for fault in self.faults
+            if fault.begin <= end
             and fault.end >= begin
             and (fault.target in ("*", worker) or worker.startswith(fault.target))
-            for fault in self.faults
-        )
+        ]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

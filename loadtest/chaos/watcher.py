@@ -9,6 +9,7 @@ A watch tells only that something changed: of two versions in quick succession t
 
 from __future__ import annotations
 
+import logging
 import queue
 import re
 import threading
@@ -44,6 +45,7 @@ class Watcher:
             timeout=30.0,
             connection_retry=KazooRetry(max_tries=-1, max_delay=1),
             command_retry=KazooRetry(max_tries=0),
+            logger=silent(),
         )
         self._hints: queue.SimpleQueue[bool] = queue.SimpleQueue()
         self._terms: dict[str, int] = {}
@@ -106,3 +108,10 @@ class Watcher:
                     arcs=tuple((arc.lo, arc.hi, cell.owner.id) for arc, cell in ring.arcs if cell.owner is not None),
                 )
             )
+
+
+def silent() -> logging.Logger:
+    """For kazoo: that ZooKeeper is away is no news here."""
+    logger = logging.Logger("chaos watcher")
+    logger.addHandler(logging.NullHandler())
+    return logger

@@ -38,6 +38,9 @@ DUPLICATED_SHARE: Final = 0.08
 DISCONNECTED_SHARE: Final = 0.04
 FAILING_SHARE: Final = 0.15
 PLAIN_SHARE: Final = 0.05
+LONG_SHARE: Final = 0.02
+LONG_SECONDS: Final = 20.0
+"""Longer than three leases: a few that are renewed often, and are still going when a stopped worker wakes."""
 MOVES_BACK: Final = 60
 """A job is moved back from tomorrow so often until it is answered: nothing may be left to run."""
 AROUND_SECONDS: Final = 0.005
@@ -229,7 +232,11 @@ class Workload:
         elif chance < CANCELLED_SHARE + DUPLICATED_SHARE + DISCONNECTED_SHARE:
             await self._leave()
         else:
-            await self.caller.create(self.one_off(self._seconds(), due_in=self._random.uniform(0.2, 5.0)))
+            long = self._random.random() < LONG_SHARE
+            job = self.one_off(LONG_SECONDS if long else self._seconds(), due_in=self._random.uniform(0.2, 5.0))
+            if long:
+                job["payload"]["fail"] = 0
+            await self.caller.create(job)
 
     async def _hurt(self) -> None:
         """One of the calls of a storm."""

@@ -151,6 +151,7 @@ FORGED: dict[str, Callable[[], History]] = {
     "I14": lambda: _with(in_order(), versions=[*in_order().versions, version(7, T + 10, "due", 2)]),
     "I15": lambda: with_versions(in_order(), version(4, T + 8.2, "due", 1, next_run_at=float("inf"))),
     "I16": lambda: _with(in_order(), versions=[*in_order().versions, version(7, T + 10, "done", 2, change="insert")]),
+    "I17": lambda: _with(in_order(), faults=[*in_order().faults, Fault(name="N5", target="*", begin=T + 4, end=T + 9)]),
 }
 
 
@@ -177,6 +178,7 @@ def test_a_forged_history_fails_by_its_name(name: str) -> None:
                      versions=[replace(one, at=T + 9) if one.seq == 5 else one for one in in_order().versions[:3]]
                      + [version(5, T + 7, "claimed", 2, owner=B)])),
         ("I8", _with(in_order(), hits=[*in_order().hits, hit(2, T + 8.95, T + 9, worker=B, attempt=2)])),
+        ("I4", _with(in_order(), hits=[hit(1, T + 0.01, T + 9.5), *in_order().hits[1:]])),
         ("I7", _with(in_order(), calls=[Call(kind="create", invoked=T, ended=T, outcome="fail", status=422, job="j")])),
         ("I10", recurring(skips=[missed(T + 20, T + 25, 2)])),
         ("I10", recurring(skips=[missed(T + 10, T + 20, 2)])),
@@ -189,7 +191,11 @@ def test_other_ways_to_break_them(name: str, history: History) -> None:
 
 
 def test_a_run_that_goes_on_past_its_lease_in_a_paused_worker_is_no_violation() -> None:
-    history = _with(in_order(), hits=[hit(1, T + 0.01, T + 9.5), *in_order().hits[1:]])
+    history = _with(
+        in_order(),
+        hits=[hit(1, T + 0.01, T + 9.5), *in_order().hits[1:]],
+        faults=[Fault(name="N2", target=A, begin=T + 3, end=T + 9.6)],
+    )
     assert check(history) == []
 
 

@@ -1,6 +1,6 @@
-"""The invariants of a history (I1 to I16): pure functions from a History to what violates them.
+"""The invariants of a history (I1 to I17): pure functions from a History to what violates them.
 
-leases        I1 I2 I3      generations, leases, the fence
+leases        I1 I2 I3 I17  generations, leases, the fence
 runs          I4 I5 I8 I9   what the sink saw, attempts
 calls         I6 I7         what callers were promised
 ticks         I10 I11       every tick run or skipped, once, on time
@@ -35,6 +35,7 @@ INVARIANTS: Final[dict[str, Invariant]] = {
     "I14": rows.states_change_along_legal_edges,
     "I15": rows.what_waits_has_a_deadline,
     "I16": rows.every_job_is_one_row,
+    "I17": leases.an_outage_convicts_nobody,
 }
 
 

@@ -1,9 +1,10 @@
-"""I1, I2, I3: generations, leases and the fence, from the database's own record."""
+"""I1, I2, I3, I17: generations, leases and the fence, from the database's own record."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
+from typing import Final
 
 from loadtest.chaos.history import History, Version, Violation
 
@@ -68,6 +69,31 @@ def leases_do_not_overlap(history: History) -> Iterator[Violation]:
                     message=f"taken back from {before.owner} {before.lease_until - after.at:.3f} s before its lease "
                     "lapsed",
                     evidence=(before, after),
+                )
+
+
+OUTAGES: Final = frozenset({"N5", "N6", "N7"})
+"""Nemeses of the whole store."""
+GOING_SECONDS: Final = 0.5
+"""Until a server that was told to go is gone."""
+
+
+def an_outage_convicts_nobody(history: History) -> Iterator[Violation]:
+    """I17: while the store is away, and until its owners have had time to renew, no lease is taken back. (A cancel may
+    close a lapsed one.)"""
+    outages = [fault for fault in history.faults if fault.name in OUTAGES and fault.target == "*"]
+    cancelled = {call.job for call in history.calls if call.kind == "cancel"}
+    for run in history.runs:
+        if run.outcome != "lost" or run.job in cancelled:
+            continue
+        for fault in outages:
+            if fault.begin + GOING_SECONDS < run.finished_at < fault.end:
+                yield Violation(
+                    invariant="I17",
+                    job=run.job,
+                    message=f"taken back from {run.worker} {fault.end - run.finished_at:.3f} s before the effects of "
+                    f"{fault.name} were over",
+                    evidence=(run, fault),
                 )
 
 

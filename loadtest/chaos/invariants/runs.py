@@ -15,15 +15,21 @@ HANDED_BACK = frozenset({"lost", "interrupted"})
 
 def runs_of_a_job_overlap_only_under_a_fault(history: History) -> Iterator[Violation]:
     """I4: two runs of a job overlap at the sink only where the older one's lease had lapsed before the newer claim, and
-    a fault had touched the older one's worker."""
+    a fault had touched the older one's worker; and no longer than that fault can be felt."""
     for job, hits in history.hits_of.items():
         for older, newer in pairwise(hits):
             until = _end_of(older)
             if newer.begin >= until:
                 continue
             lapsed = _lapsed_before(history, job, older.generation, newer.generation)
-            if not lapsed or not history.touched(older.worker, older.begin, newer.begin):
-                why = "no fault had touched the older one's worker" if lapsed else "its lease had not lapsed"
+            faults = history.touching(older.worker, older.begin, newer.begin)
+            felt = max((fault.end for fault in faults), default=until)
+            if not lapsed or not faults or until > felt:
+                why = "its lease had not lapsed"
+                if lapsed:
+                    why = "no fault had touched the older one's worker"
+                if lapsed and faults:
+                    why = f"the fault had been over for {until - felt:.3f} s by then"
                 yield Violation(
                     invariant="I4",
                     job=job,

@@ -15,6 +15,9 @@ from loadtest.usage import trees_of
 BETWEEN_SECONDS: Final = 12.0
 AWAY_SECONDS: Final = 20.0
 READY_SECONDS: Final = 60.0
+OWNERS_SHARE: Final = 0.5
+"""Of a lease: for so long after the server is back nobody may take a lease back. (Promised is a whole one, counted from
+when a worker is connected again.)"""
 
 
 class PostgresNemesis(Nemesis):
@@ -46,7 +49,7 @@ class Restarting(PostgresNemesis):
     title = "PostgreSQL is restarted without a shutdown"
 
     def round(self) -> Iterator[float]:
-        with self.faults.during(self.number, EVERYTHING, after=self.arena.plan.lease):
+        with self.faults.during(self.number, EVERYTHING, after=self.arena.plan.lease * OWNERS_SHARE):
             self.crash()
             yield from self.come_back()
         self.rounds += 1
@@ -71,7 +74,7 @@ class Away(PostgresNemesis):
     title = "PostgreSQL is away for longer than a lease"
 
     def round(self) -> Iterator[float]:
-        with self.faults.during(self.number, EVERYTHING, after=self.arena.plan.lease):
+        with self.faults.during(self.number, EVERYTHING, after=self.arena.plan.lease * OWNERS_SHARE):
             self.crash()
             yield AWAY_SECONDS
             yield from self.come_back()
@@ -90,7 +93,7 @@ class Frozen(PostgresNemesis):
         if process is None or process.poll() is not None:
             return
         self.arena.forget_database()
-        with self.faults.during(self.number, EVERYTHING, after=self.arena.plan.lease):
+        with self.faults.during(self.number, EVERYTHING, after=self.arena.plan.lease * OWNERS_SHARE):
             self._send(signal.SIGSTOP)
             try:
                 yield self.arena.plan.lease + 5.0

@@ -12,6 +12,7 @@ from kazoo.exceptions import KazooException
 
 from loadtest.chaos.history import History
 from loadtest.chaos.nemeses.base import Bite, Nemesis, Stage
+from loadtest.chaos.watcher import silent
 
 ZOOKEEPER: Final = "zookeeper"
 BETWEEN_SECONDS: Final = 7.0
@@ -36,7 +37,7 @@ class ZooKeeperNemesis(Nemesis):
 
     def client(self, client_id: tuple[int, bytes] | None = None) -> KazooClient | None:
         """A connected client, or None."""
-        client = KazooClient(self.arena.zookeeper.hosts, timeout=10.0, client_id=client_id)
+        client = KazooClient(self.arena.zookeeper.hosts, timeout=10.0, client_id=client_id, logger=silent())
         client.start_async().wait(CLIENT_SECONDS)
         if client.connected:
             return client

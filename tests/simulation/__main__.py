@@ -44,6 +44,8 @@ def main(arguments: Sequence[str]) -> int:
         for failed, found, settled, number in pool.imap(play_portion, asked):
             counts.update(found)
             slowest, played = max(slowest, settled), played + number
+            if played % 1000 < number:
+                print(f"{played} seeds, {time.monotonic() - began:.0f} s", flush=True)
             if failed is not None:
                 pool.terminate()
                 print(failed, flush=True)

@@ -74,7 +74,7 @@ MUTANTS: Final[Mapping[str, Mutant]] = {
         "safety", ("I12",), lambda: [patch.object(SliceHolder, "_proven", _believes_what_it_was_told)]
     ),
     "a reaper that trusts one reading": Mutant(
-        "safety", ("I2", "I4"), lambda: [patch.object(Watch, "trusted", property(_trusts_one_reading))]
+        "safety", ("I2", "I4"), lambda: [patch.object(Watch, "trusted", property(_trusts_one_reading))], found_at=250
     ),
     "claims handed back that run": Mutant(
         "safety", ("I2", "I4"), lambda: [patch.object(Claimer, "_release_unknown", _takes_its_own_claims_for_lost)]

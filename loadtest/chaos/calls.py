@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import random
 import secrets
 from collections import Counter
 from typing import Any, Final
@@ -21,7 +22,8 @@ from ringcron.clock import SystemClock
 ANSWER_SECONDS: Final = 10.0
 TRY_SECONDS: Final = 120.0
 """For so long a create is tried again."""
-PAUSE_SECONDS: Final = 0.5
+PAUSE_SECONDS: Final = (0.5, 8.0)
+"""Between two tries: from, doubling, to. A client that hammers keeps a busy server busy."""
 CONNECTIONS: Final = 64
 
 
@@ -56,6 +58,7 @@ class Caller:
         """Create a job; its id, None where it was refused or is unknown to the end."""
         key = idempotency_key or secrets.token_hex(12)
         deadline = self._clock.elapsed() + TRY_SECONDS
+        pause, longest = PAUSE_SECONDS
         while True:
             invoked = self._clock.elapsed()
             status, answer = await self._send("POST", "/jobs", job, key)
@@ -66,7 +69,8 @@ class Caller:
                 return job_id
             if self._stopping or self._clock.elapsed() > deadline:
                 return None
-            await asyncio.sleep(PAUSE_SECONDS)
+            await asyncio.sleep(pause * random.uniform(0.5, 1.0))
+            pause = min(longest, pause * 2)
 
     async def cancel(self, job_id: str) -> int | None:
         """Cancel a job, once; the status, None where there was no answer."""

@@ -7,7 +7,7 @@ fault was not felt, so the run proves nothing about it: the verdict is unknown.
 from __future__ import annotations
 
 import signal
-from collections import Counter
+from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Annotated, Any, Final, NoReturn
 
@@ -17,7 +17,7 @@ from loadtest import flags
 from loadtest.chaos.arena import Arena, ArenaPlan, arena
 from loadtest.chaos.campaign import Campaign
 from loadtest.chaos.gathering import gather, takeovers
-from loadtest.chaos.history import History
+from loadtest.chaos.history import Call, History
 from loadtest.chaos.invariants import INVARIANTS, check
 from loadtest.chaos.nemeses import NEMESES, QUICK, Bite
 from loadtest.chaos.nemeses.workers import count_stale_in
@@ -26,13 +26,14 @@ from loadtest.chaos.timeline import draw
 from loadtest.chaos.watcher import Watcher
 from loadtest.distributions import Distribution
 from loadtest.machine import describe_machine, describe_versions
-from loadtest.outcome import Outcome, Table
+from loadtest.outcome import LineChart, Outcome, Series, Table
 from loadtest.progress import Progress
 from loadtest.record import finish
 from loadtest.session import RESULTS, console_for_people
 from ringcron.cli.faults import told
 
 UNKNOWN: Final = 3
+SPAN_SECONDS: Final = 5.0
 SHOWN: Final = 3
 """Violations of one invariant that are told in full."""
 
@@ -172,7 +173,29 @@ def _report(
     outcome.tables.append(
         Table(title="Calls", columns=("call", "count"), rows=[[name, str(counts[name])] for name in sorted(counts)])
     )
+    outcome.charts.append(_latencies(history))
     outcome.runs.append(_document(history, by_invariant))
+
+
+def _latencies(history: History) -> LineChart:
+    """How the API answered over time."""
+    first = min((call.invoked for call in history.calls), default=0.0)
+    spans: dict[float, list[Call]] = defaultdict(list)
+    for call in history.calls:
+        spans[(call.invoked - first) // SPAN_SECONDS * SPAN_SECONDS].append(call)
+    took = {at: sorted(call.ended - call.invoked for call in calls) for at, calls in sorted(spans.items())}
+    unknown = [(at, float(sum(call.outcome == "info" for call in spans[at]))) for at in took]
+    return LineChart(
+        title="Calls of the API",
+        x="time since the first call (s)",
+        y="seconds until the answer; calls without one",
+        series=[
+            Series(name="median", points=[(at, found[len(found) // 2]) for at, found in took.items()]),
+            Series(name="longest", points=[(at, found[-1]) for at, found in took.items()]),
+            Series(name=f"without an answer, in {SPAN_SECONDS:g} s", points=unknown, role="muted", step=True),
+        ],
+        note="Callers that leave before the answer count as calls without one.",
+    )
 
 
 def _counted(counts: Counter[str]) -> str:

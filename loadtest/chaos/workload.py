@@ -45,6 +45,8 @@ MOVES_BACK: Final = 60
 """A job is moved back from tomorrow so often until it is answered: nothing may be left to run."""
 AROUND_SECONDS: Final = 0.005
 STORM_A_SECOND: Final = 12.0
+CALLS_OUT: Final = 120
+"""While so many calls are out, nothing new is asked for: load that nobody can serve proves nothing."""
 RETRY: Final = {"maxAttempts": 4, "minBackoff": "PT0.5S", "maxBackoff": "PT2S", "maxLost": 50}
 
 
@@ -183,10 +185,12 @@ class Workload:
             while not self._stop.is_set():
                 await asyncio.sleep(max(0.0, due - self._clock.elapsed()))
                 due = max(due + interval, self._clock.elapsed() - 1.0)
-                self._start(self._one())
+                if len(self._tasks) < CALLS_OUT:
+                    self._start(self._one())
                 while self.storming and stormed < self._clock.elapsed():
                     stormed += 1 / STORM_A_SECOND
-                    self._start(self._hurt())
+                    if len(self._tasks) < CALLS_OUT:
+                        self._start(self._hurt())
                 stormed = max(stormed, self._clock.elapsed())
             self.caller.stop_trying()
             if self._tasks:

@@ -45,7 +45,9 @@ def job_answer(job: Job, *, with_payload: bool = True) -> dict[str, Any]:
         "pausedBy": job.paused_by,
         "deadReason": job.dead_reason,
         "retry": _retry(definition.retry),
-        "timeout": None if definition.timeout_seconds is None else duration_text(definition.timeout_seconds),
+        "timeout": _duration_or_null(definition.timeout_seconds),
+        "alertAfterLate": _duration_or_null(definition.alert_after_late_seconds),
+        "alertIfNoSuccessFor": _duration_or_null(definition.alert_if_no_success_seconds),
         "overlap": definition.overlap.value,
         "catchup": definition.catchup.value,
         "catchupWindow": duration_text(definition.catchup_window_seconds),
@@ -146,6 +148,10 @@ def duration_text(seconds: float) -> str:
 
 def _instant(instant: datetime | None) -> str | None:
     return None if instant is None else format_instant(instant)
+
+
+def _duration_or_null(seconds: float | None) -> str | None:
+    return None if seconds is None else duration_text(seconds)
 
 
 def _when(definition: Definition) -> Mapping[str, Any]:

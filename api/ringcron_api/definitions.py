@@ -5,7 +5,7 @@ Invariant: a create and a patch read the same fields by the same rules.
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 import orjson
@@ -41,7 +41,9 @@ def definition_of(
             multiplier=retry.multiplier,
             max_lost=retry.max_lost,
         ),
-        timeout_seconds=None if request.timeout is None else request.timeout.total_seconds(),
+        timeout_seconds=_seconds(request.timeout),
+        alert_after_late_seconds=_seconds(request.alert_after_late),
+        alert_if_no_success_seconds=_seconds(request.alert_if_no_success_for),
         overlap=Overlap(request.overlap),
         catchup=Catchup(request.catchup),
         catchup_window_seconds=request.catchup_window.total_seconds(),
@@ -68,3 +70,7 @@ def refuse_large_payload(payload: Any) -> None:
     size = len(orjson.dumps(payload))
     if size > PAYLOAD_LIMIT:
         raise Problem("payload-too-large", f"/payload has {size} bytes as compact JSON; {PAYLOAD_LIMIT} are accepted")
+
+
+def _seconds(duration: timedelta | None) -> float | None:
+    return None if duration is None else duration.total_seconds()

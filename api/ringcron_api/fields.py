@@ -21,6 +21,7 @@ REASON_LIMIT: Final = 1024
 TAGS_LIMIT: Final = 64
 LONGEST_BACKOFF: Final = timedelta(days=30)
 LONGEST_TIMEOUT: Final = timedelta(days=365)
+LONGEST_ALERT: Final = timedelta(days=400)
 LONGEST_JITTER: Final = timedelta(hours=24)
 MAX_PAGE: Final = 500
 DEFAULT_PAGE: Final = 100
@@ -83,6 +84,8 @@ _MINUTE: Final = timedelta(minutes=1)
 _HOUR: Final = timedelta(hours=1)
 _DAY: Final = timedelta(days=1)
 Horizon = Annotated[timedelta, _duration(_MINUTE, _DAY), _duration_schema(_MINUTE, _DAY)]
+Late = Annotated[timedelta, _duration(_SECOND, LONGEST_ALERT), _duration_schema(_SECOND, LONGEST_ALERT)]
+NoSuccess = Annotated[timedelta, _duration(_SECOND, LONGEST_ALERT), _duration_schema(_SECOND, LONGEST_ALERT)]
 Lead = Annotated[timedelta, _duration(_NOTHING, _HOUR), _duration_schema(_NOTHING, _HOUR)]
 Clear = Annotated[timedelta, _duration(_SECOND, _HOUR), _duration_schema(_SECOND, _HOUR)]
 CatchupWindow = Annotated[timedelta, _duration(_SECOND, LONGEST), _duration_schema(_SECOND, LONGEST)]

@@ -33,6 +33,8 @@ _FIELDS: Final[Mapping[str, str]] = {
     "tags": "tags",
     "retry": "retry",
     "timeout": "timeout_seconds",
+    "alertAfterLate": "alert_after_late_seconds",
+    "alertIfNoSuccessFor": "alert_if_no_success_seconds",
     "overlap": "overlap",
     "catchup": "catchup",
     "catchupWindow": "catchup_window_seconds",

@@ -25,7 +25,9 @@ from ringcron_api.fields import (
     Instant,
     Jitter,
     Key,
+    Late,
     Name,
+    NoSuccess,
     PageSize,
     PauseReason,
     PerSecond,
@@ -142,6 +144,16 @@ class Settable(Wire):
     retry: Retry = Field(default_factory=Retry)
     timeout: Timeout | None = Field(
         default=None, description="Of one attempt. None: it may run as long as its worker lives and renews the lease."
+    )
+    alert_after_late: Late | None = Field(
+        default=None,
+        description="Raise an alert where a run has not started so long after it was due: on the dashboard, in the "
+        "metrics, and at `RINGCRON_ALERT_URL`. A coordinator looks; it needs no worker.",
+    )
+    alert_if_no_success_for: NoSuccess | None = Field(
+        default=None,
+        description="Raise an alert where no run has succeeded for so long: since the last that did, or since the job "
+        "was created. Also while the job is paused or dead.",
     )
     overlap: Literal["skip", "buffer_one", "buffer_all", "cancel_other"] = Field(
         default="skip",

@@ -91,6 +91,8 @@ class JobShape(Shape):
     dead_reason: str | None
     retry: StoredRetryShape
     timeout: Duration | None
+    alert_after_late: Duration | None
+    alert_if_no_success_for: Duration | None
     overlap: Overlap
     catchup: Catchup
     catchup_window: Duration

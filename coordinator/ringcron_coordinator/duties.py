@@ -13,19 +13,25 @@ from typing import Final
 import structlog
 
 from ringcron import metrics
+from ringcron.addresses import AddressPolicy
 from ringcron.clock import Clock
 from ringcron.settings import CoordinatorSettings
+from ringcron.store.alerting import Alerting
 from ringcron.store.api import STATEMENT_SECONDS, ApiStore
 from ringcron.store.census import take_census
 from ringcron.store.pool import Pool
 from ringcron.store.upkeep import Upkeep
 from ringcron.store.zone_rules import ZoneRules
+from ringcron_coordinator.alert_calls import AlertCalls
+from ringcron_coordinator.alerts import Alerts
 from ringcron_coordinator.epoch_log import EpochLog
 from ringcron_coordinator.lag import LagReport
 
 LAG_SECONDS: Final = 1.0
 CENSUS_SECONDS: Final = 5.0
 EPOCHS_SECONDS: Final = 0.5
+ALERTS_SECONDS: Final = 1.0
+AUDIT_SECONDS: Final = 10.0
 ZONE_RULES_SECONDS: Final = 0.5
 """Between two portions of waiting jobs that are brought to this version of tzdata."""
 UPKEEP_STATEMENT_SECONDS: Final = 120.0
@@ -57,6 +63,10 @@ class Duties:
         ]
         store = ApiStore(self._pools[0], clock=clock)
         self._lag = LagReport(store)
+        policy = AddressPolicy(allow=settings.http_allow, deny=settings.http_deny)
+        calls = None if settings.alert_url is None else AlertCalls(settings.alert_url, policy)
+        alerting = Alerting(self._pools[0], clock=clock)
+        self._alerts = Alerts(alerting, calls, clock, overdue_seconds=settings.overdue_seconds)
         self.epochs = EpochLog(store)
         self._upkeep = Upkeep(
             self._pools[1],
@@ -75,6 +85,8 @@ class Duties:
             asyncio.create_task(repeat("lag", LAG_SECONDS, self._lag.look, clock=self._clock)),
             asyncio.create_task(repeat("census", CENSUS_SECONDS, self._take_census, clock=self._clock)),
             asyncio.create_task(repeat("epochs", EPOCHS_SECONDS, self.epochs.write, clock=self._clock)),
+            asyncio.create_task(repeat("alerts", ALERTS_SECONDS, self._alerts.look, clock=self._clock)),
+            asyncio.create_task(repeat("audit", AUDIT_SECONDS, self._alerts.audit, clock=self._clock)),
             asyncio.create_task(repeat("upkeep", self._upkeep_seconds, self._keep_up, clock=self._clock)),
             asyncio.create_task(repeat("zone rules", ZONE_RULES_SECONDS, self._follow_zones, clock=self._clock)),
         ]
@@ -84,6 +96,7 @@ class Duties:
             task.cancel()
         await asyncio.wait(self._tasks, timeout=STOP_SECONDS)
         self._lag.clear()
+        self._alerts.clear()
         for metric in (metrics.DUE_NEXT_MINUTE, metrics.DEAD_JOBS, metrics.OLDEST_SNAPSHOT):
             metric.clear()
         await asyncio.gather(*(pool.close() for pool in self._pools))

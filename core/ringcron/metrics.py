@@ -160,6 +160,13 @@ SILENT_JOBS: Final = shown(
     "Enabled jobs that are long overdue and that nobody holds: the auditor's finding",
     _LEADER,
 )
+JOB_ALERTS: Final = shown(
+    "ringcron_job_alerts",
+    "Jobs that breach the alert that was asked for them: not started in time, or without a success for too long",
+    _LEADER,
+    "kind",
+    of="late, no-success",
+)
 OLDEST_SNAPSHOT: Final = shown(
     "ringcron_oldest_snapshot_age_seconds",
     "Age of the oldest transaction, prepared ones included, that keeps dead rows from being removed",

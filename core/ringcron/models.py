@@ -120,8 +120,15 @@ class Definition:
     jitter_seconds: float = 0.0
     on_exhausted: OnExhausted = OnExhausted.CONTINUE
     tzdata: str | None = None
+    alert_after_late_seconds: float | None = None
+    alert_if_no_success_seconds: float | None = None
     traceparent: str | None = None
     """The trace of the call that created or last triggered the job; None also where a job is read for people."""
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether it has an alert of its own."""
+        return self.alert_after_late_seconds is not None or self.alert_if_no_success_seconds is not None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -149,6 +149,13 @@ def database_url(text: str) -> str:
     raise ValueError("must look like postgresql://user:password@host:5432/database")
 
 
+def http_url(text: str) -> str:
+    """Where something is called by HTTP."""
+    if re.fullmatch(r"https?://[^\s/?#]+(?:[/?#]\S*)?", text):
+        return text
+    raise ValueError("must look like https://alerts.example.com/hook")
+
+
 def zookeeper(text: str) -> str:
     """ZooKeeper's hosts, with ports and a chroot as wanted."""
     form = _ZOOKEEPER.fullmatch(text)

@@ -261,6 +261,22 @@ class CoordinatorSettings(CommonSettings):
         readers.optional(readers.size), "Drop the oldest days of history beyond this size, such as 20GiB", default=None
     )
     upkeep_seconds: float = _setting(readers.seconds(0.1, 3600), "How often partitions are looked after", default=60.0)
+    alert_url: str | None = _setting(
+        readers.optional(readers.http_url),
+        "Called (POST) when a job breaches its alert, and when that is over",
+        default=None,
+    )
+    overdue_seconds: float = _setting(
+        readers.seconds(1, 7 * DAY),
+        "An enabled job that has been due for so long and that nobody holds is an alarm",
+        default=300.0,
+    )
+    http_allow: tuple[str, ...] = _setting(
+        readers.several(readers.network), "Networks that alerts may reach although they are closed", default=()
+    )
+    http_deny: tuple[str, ...] = _setting(
+        readers.several(readers.network), "Networks that alerts may not reach", default=()
+    )
     metrics_port: int | None = _metrics_port()
     metrics_host: str = _metrics_host()
 

@@ -59,6 +59,19 @@ create table idempotency_keys (
 );
 CREATE INDEX idempotency_keys_age ON idempotency_keys USING btree (created_at);
 
+create table job_alerts (
+    job_id uuid not null,
+    since timestamp with time zone not null,
+    look_at timestamp with time zone not null,
+    late_since timestamp with time zone,
+    no_success_since timestamp with time zone,
+    told_late timestamp with time zone,
+    told_no_success timestamp with time zone,
+    constraint job_alerts_pkey PRIMARY KEY (job_id)
+);
+CREATE INDEX job_alerts_breached ON job_alerts USING btree (job_id) WHERE ((late_since IS NOT NULL) OR (no_success_since IS NOT NULL) OR (told_late IS NOT NULL) OR (told_no_success IS NOT NULL));
+CREATE INDEX job_alerts_by_look ON job_alerts USING btree (look_at);
+
 create table job_keys (
     key text not null,
     job_id uuid not null,
@@ -117,6 +130,8 @@ create table jobs (
     created_at timestamp with time zone not null,
     updated_at timestamp with time zone not null,
     traceparent text,
+    alert_after_late_seconds double precision,
+    alert_if_no_success_seconds double precision,
     constraint jobs_pkey PRIMARY KEY (id, next_run_at),
     constraint jobs_attempt_check CHECK ((attempt >= 0)),
     constraint jobs_catchup_check CHECK ((catchup = ANY (ARRAY['latest'::text, 'all'::text, 'none'::text]))),

@@ -15,7 +15,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 
 from ringcron import Fail
 from ringcron.clock import SystemClock
-from ringcron_shard_worker.builtin.addresses import AddressPolicy
+from ringcron.addresses import AddressPolicy
 from ringcron_shard_worker.builtin.http import HttpHandler
 from ringcron_shard_worker.handler_process.context import Context
 

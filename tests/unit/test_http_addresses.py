@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ringcron.errors import ConfigError
-from ringcron_shard_worker.builtin.addresses import AddressPolicy
+from ringcron.addresses import AddressPolicy
 
 REFUSED = [
     "127.0.0.1",

@@ -108,6 +108,8 @@ def facts(job: Job, now: datetime) -> Markup:
         ("generation", job.lease_generation or None),
         ("retry", f"back-off {duration_text(retry.min_backoff_seconds)} to {duration_text(retry.max_backoff_seconds)}"),
         ("timeout", _duration(definition.timeout_seconds)),
+        ("alert after late", _duration(definition.alert_after_late_seconds)),
+        ("alert if no success for", _duration(definition.alert_if_no_success_seconds)),
         ("overlap", definition.overlap.value if definition.schedule is not None else None),
         ("catchup", definition.catchup.value if definition.schedule is not None else None),
         ("jitter", duration_text(definition.jitter_seconds) if definition.jitter_seconds else None),

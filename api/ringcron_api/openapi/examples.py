@@ -17,6 +17,7 @@ CREATE_BODIES: Final[dict[str, Any]] = {
         "tags": ["reports"],
         "retry": {"maxAttempts": 3, "minBackoff": "PT30S"},
         "timeout": "PT10M",
+        "alertAfterLate": "PT15M",
         "jitter": "PT5M",
     },
     "interval": {
@@ -52,6 +53,8 @@ JOB: Final[dict[str, Any]] = {
     "deadReason": None,
     "retry": {**_RETRY, "maxAttempts": 3, "minBackoff": "PT30S"},
     "timeout": "PT10M",
+    "alertAfterLate": "PT15M",
+    "alertIfNoSuccessFor": None,
     "overlap": "skip",
     "catchup": "latest",
     "catchupWindow": "P365D",

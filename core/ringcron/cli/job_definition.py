@@ -52,6 +52,12 @@ async def add_job(
     multiplier: Annotated[float | None, typer.Option(metavar="X", help="Of the back-off; default 2.")] = None,
     max_lost: Annotated[int | None, number_flag("Dead after so many lost workers in a row; default 3.")] = None,
     timeout: Annotated[timedelta | None, duration_flag("Of one attempt; default none.")] = None,
+    alert_after_late: Annotated[
+        timedelta | None, duration_flag("Alert where a run has not started so long after it was due.")
+    ] = None,
+    alert_if_no_success_for: Annotated[
+        timedelta | None, duration_flag("Alert where no run has succeeded for so long.")
+    ] = None,
     overlap: Annotated[Overlap | None, typer.Option(help="Ticks while an occurrence is going; default skip.")] = None,
     catchup: Annotated[Catchup | None, typer.Option(help="Missed ticks; default latest.")] = None,
     catchup_window: Annotated[timedelta | None, duration_flag("Older ticks are never caught up; default 365d.")] = None,
@@ -90,6 +96,8 @@ async def add_job(
         tags=tuple(tag) if tag else None,
         retry=None if retry == Retry() else retry,
         timeout=timeout,
+        alert_after_late=alert_after_late,
+        alert_if_no_success_for=alert_if_no_success_for,
         overlap=overlap,
         catchup=catchup,
         catchup_window=catchup_window,

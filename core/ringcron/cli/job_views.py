@@ -56,6 +56,10 @@ def print_job(job: Job, *, upcoming: Sequence[Any] = ()) -> None:
             "worker": job.lease_owner,
             "lease until": job.lease_until,
             "timeout": None if job.timeout is None else format_duration(job.timeout),
+            "alert after late": None if job.alert_after_late is None else format_duration(job.alert_after_late),
+            "alert if no success for": None
+            if job.alert_if_no_success_for is None
+            else format_duration(job.alert_if_no_success_for),
             "overlap": job.overlap,
             "catch-up": job.catchup,
             "jitter": format_duration(job.jitter) if job.jitter else None,

@@ -55,6 +55,8 @@ class NewJob(Value):
     tags: tuple[str, ...] | None = None
     retry: Retry | None = None
     timeout: Duration | None = None
+    alert_after_late: Duration | None = None
+    alert_if_no_success_for: Duration | None = None
     overlap: Overlap | None = None
     catchup: Catchup | None = None
     catchup_window: Duration | None = None
@@ -73,6 +75,8 @@ class JobChanges(TypedDict, total=False):
     tags: tuple[str, ...] | None
     retry: Retry | None
     timeout: timedelta | None
+    alert_after_late: timedelta | None
+    alert_if_no_success_for: timedelta | None
     overlap: Overlap | None
     catchup: Catchup | None
     catchup_window: timedelta | None
@@ -110,6 +114,8 @@ class Job(Value):
     dead_reason: str | None
     retry: Retry
     timeout: Duration | None
+    alert_after_late: Duration | None
+    alert_if_no_success_for: Duration | None
     overlap: Overlap
     catchup: Catchup
     catchup_window: Duration

@@ -33,7 +33,7 @@ _log = structlog.get_logger(__name__)
 _TYPES: Final = (
     *("uuid", "timestamptz", "int2", "timestamptz", "timestamptz", "timestamptz", "timestamptz", "timestamptz"),
     *("jsonb", "text", "text", "text", "jsonb", "text", "text[]", "int4", "float8", "float8", "float8", "int4"),
-    *("float8", "text", "text", "float8", "float8", "text", "text", "text"),
+    *("float8", "text", "text", "float8", "float8", "text", "text", "text", "float8", "float8"),
 )
 """Of the columns of copy_jobs.sql."""
 _LOCK_MASK: Final = 2**62 - 1
@@ -105,6 +105,9 @@ async def _copy(connection: Connection, fresh: Sequence[Creation]) -> None:
     if tagged:
         tags, ids = zip(*tagged, strict=True)
         await connection.execute(query("insert_tags"), {"tags": list(tags), "ids": list(ids)})
+    watched = [job.id for job in fresh if job.common.is_watched]
+    if watched:
+        await connection.execute(query("insert_alerts"), {"ids": watched, "since": fresh[0].created_at})
 
 
 def _own_columns(job: Creation) -> tuple[Any, ...]:
@@ -134,4 +137,6 @@ def _common_columns(definition: Definition) -> tuple[Any, ...]:
         definition.on_exhausted.value,
         definition.tzdata,
         definition.traceparent,
+        definition.alert_after_late_seconds,
+        definition.alert_if_no_success_seconds,
     )

@@ -87,6 +87,8 @@ def _definition(row: Mapping[str, Any]) -> Definition:
         jitter_seconds=row["jitter_seconds"],
         on_exhausted=OnExhausted(row["on_exhausted"]),
         tzdata=row["tzdata"],
+        alert_after_late_seconds=row["alert_after_late_seconds"],
+        alert_if_no_success_seconds=row["alert_if_no_success_seconds"],
     )
 
 

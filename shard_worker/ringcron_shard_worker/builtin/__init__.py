@@ -22,7 +22,7 @@ DEFAULT: Final = "default"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BuiltinSettings:
-    """`http_allow` and `http_deny` are networks; see builtin/addresses.py for what counts when."""
+    """`http_allow` and `http_deny` are networks; see ringcron.addresses for what counts when."""
 
     default_handler: str = "log"
     allow_commands: bool = False

@@ -1,6 +1,6 @@
 """`http`: one request to a target; 2xx succeeds.
 
-Invariants: every socket is made by `socket_for`, which judges the very address that is then connected to; no redirect
+Invariants: every socket is made by `AddressPolicy.sockets`, which judges the very address that is then connected to; no redirect
 is followed; nothing of the answer's body beyond BODY_LIMIT is kept; the whole exchange, name look-up included, is over
 within the deadline. Proxies of the environment are not used.
 """
@@ -8,24 +8,19 @@ within the deadline. Proxies of the environment are not used.
 from __future__ import annotations
 
 import asyncio
-import socket
 from typing import Any, Final
 
 import aiohttp
 from aiohttp.abc import AbstractResolver
 
+from ringcron.addresses import AddressPolicy
 from ringcron.clock import Clock, SystemClock
 from ringcron.handlers import Fail, HandlerRegistry, RunContext
 from ringcron_shard_worker.builtin import BuiltinSettings
-from ringcron_shard_worker.builtin.addresses import AddressPolicy
 from ringcron_shard_worker.builtin.http_request import Request, http_date, read_request, retry_after_seconds
 
 BODY_LIMIT: Final = 1024
 GONE: Final = 410
-
-
-class TargetRefused(OSError):
-    """The address may not be connected to."""
 
 
 class HttpHandler:
@@ -51,16 +46,8 @@ class HttpHandler:
             raise Fail(f"the request failed: {type(error).__name__}: {error}") from None
 
     async def _exchange(self, request: Request, refusals: list[str]) -> dict[str, Any]:
-        def socket_for(address: tuple[Any, ...]) -> socket.socket:
-            family, kind, protocol, _, target = address
-            reason = self._policy.refusal(target[0])
-            if reason is not None:
-                refusals.append(f"{target[0]} is {reason}")
-                raise TargetRefused(refusals[-1])
-            return socket.socket(family=family, type=kind, proto=protocol)
-
         connector = aiohttp.TCPConnector(
-            resolver=self._resolver, use_dns_cache=False, socket_factory=socket_for, force_close=True
+            resolver=self._resolver, use_dns_cache=False, socket_factory=self._policy.sockets(refusals), force_close=True
         )
         async with (
             aiohttp.ClientSession(

@@ -28,6 +28,7 @@ changed as (
         overlap = %(overlap)s, catchup = %(catchup)s, catchup_window_seconds = %(catchup_window)s,
         jitter_seconds = %(jitter)s, on_exhausted = %(on_exhausted)s, tzdata = %(tzdata)s,
         traceparent = coalesce(%(traceparent)s, j.traceparent),
+        alert_after_late_seconds = %(alert_after_late)s, alert_if_no_success_seconds = %(alert_if_no_success)s,
         pause_reason = %(pause_reason)s, paused_by = %(paused_by)s, dead_reason = %(dead_reason)s,
         updated_at = clock_timestamp()
     from held
@@ -56,6 +57,12 @@ tagged as (
     select t.tag, held.id from held cross join unnest(%(tags)s::text[]) as t (tag)
     where not %(released)s
     on conflict do nothing),
+watched as (
+    insert into job_alerts (job_id, since, look_at)
+    select held.id, clock_timestamp(), clock_timestamp()
+    from held
+    where %(alert_after_late)s::float8 is not null or %(alert_if_no_success)s::float8 is not null
+    on conflict (job_id) do update set look_at = excluded.look_at),
 freed as (
     delete from job_keys k
     using held

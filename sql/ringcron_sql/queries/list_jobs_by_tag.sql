@@ -6,6 +6,7 @@ select j.id, j.next_run_at, j.slot, j.state, j.handler, j.scheduled_for, j.cause
        case when %(with_payload)s then j.payload::text end as payload, j.key, j.name, j.tags,
        j.max_attempts, j.min_backoff_seconds, j.max_backoff_seconds, j.backoff_multiplier, j.max_lost,
        j.timeout_seconds, j.overlap, j.catchup, j.catchup_window_seconds, j.jitter_seconds, j.on_exhausted, j.tzdata,
+       j.alert_after_late_seconds, j.alert_if_no_success_seconds,
        j.pause_reason, j.paused_by, j.dead_reason, j.created_at, j.updated_at
 from job_tags t
 cross join lateral (

@@ -10,6 +10,7 @@ with given as materialized (
         max_attempts integer, min_backoff double precision, max_backoff double precision, multiplier double precision,
         max_lost integer, timeout double precision, overlap text, catchup text, catchup_window double precision,
         jitter double precision, on_exhausted text, tzdata text, traceparent text,
+        alert_after_late double precision, alert_if_no_success double precision,
         skip_first timestamptz, skip_last timestamptz, skip_count bigint, skip_reason text)),
 held as materialized (
     select g.*, j.state, j.lease_generation, j.lease_owner, j.claimed_at, j.attempt, j.ran_for, j.cause
@@ -33,7 +34,9 @@ replaced as (
         max_backoff_seconds = held.max_backoff, backoff_multiplier = held.multiplier, max_lost = held.max_lost,
         timeout_seconds = held.timeout, overlap = held.overlap, catchup = held.catchup,
         catchup_window_seconds = held.catchup_window, jitter_seconds = held.jitter, on_exhausted = held.on_exhausted,
-        tzdata = held.tzdata, traceparent = held.traceparent, pause_reason = null, paused_by = null, dead_reason = null,
+        tzdata = held.tzdata, traceparent = held.traceparent,
+        alert_after_late_seconds = held.alert_after_late, alert_if_no_success_seconds = held.alert_if_no_success,
+        pause_reason = null, paused_by = null, dead_reason = null,
         updated_at = held.created_at
     from held
     where j.id = held.id and j.next_run_at = held.held_next_run_at
@@ -58,5 +61,11 @@ untagged as (
 tagged as (
     insert into job_tags (tag, job_id)
     select t.tag, held.id from held cross join unnest(held.tags) as t (tag)
-    on conflict do nothing)
+    on conflict do nothing),
+watched as (
+    insert into job_alerts (job_id, since, look_at)
+    select held.id, held.created_at, held.created_at
+    from held
+    where held.alert_after_late is not null or held.alert_if_no_success is not null
+    on conflict (job_id) do update set since = excluded.since, look_at = excluded.look_at)
 select count(*) from held

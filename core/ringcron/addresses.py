@@ -1,4 +1,4 @@
-"""Which addresses the http handler may connect to.
+"""Which addresses the http handler, and the alerts of jobs, may connect to.
 
 Refused: loopback, link-local (with it the metadata services of clouds), multicast, unspecified, and addresses that
 carry such an IPv4 address inside (mapped, compatible, 6to4, Teredo, NAT64). The deny list adds networks and counts
@@ -9,8 +9,9 @@ about to connect to, never a name: neither an odd spelling nor a name that chang
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterable
-from typing import Final
+import socket
+from collections.abc import Callable, Iterable
+from typing import Any, Final
 
 from ringcron.errors import ConfigError
 
@@ -22,6 +23,10 @@ _COMPATIBLE: Final = ipaddress.ip_network("::/96")
 _NAT64: Final = (ipaddress.ip_network("64:ff9b::/96"), ipaddress.ip_network("64:ff9b:1::/96"))
 
 
+class TargetRefused(OSError):
+    """The address may not be connected to."""
+
+
 class AddressPolicy:
     """The judge. ConfigError where a list holds what is no network."""
 
@@ -31,6 +36,20 @@ class AddressPolicy:
         self._deny = _networks("http_deny", deny, faults)
         if faults:
             raise ConfigError(faults)
+
+    def sockets(self, refusals: list[str]) -> Callable[[tuple[Any, ...]], socket.socket]:
+        """A maker of sockets for an HTTP client: it judges the very address that is then connected to. What it refuses
+        it notes in `refusals`, and raises TargetRefused."""
+
+        def socket_for(address: tuple[Any, ...]) -> socket.socket:
+            family, kind, protocol, _, target = address
+            reason = self.refusal(target[0])
+            if reason is not None:
+                refusals.append(f"{target[0]} is {reason}")
+                raise TargetRefused(refusals[-1])
+            return socket.socket(family=family, type=kind, proto=protocol)
+
+        return socket_for
 
     def refusal(self, address: str) -> str | None:
         """Why a connection to this address is refused; None where it is not."""

@@ -14,7 +14,7 @@ from typing import Final
 
 import structlog
 
-from ringcron import metrics
+from ringcron import failpoints, metrics
 from ringcron.assignment import Assignment, Revocation, Ring, decode, encode
 from ringcron.clock import Clock
 from ringcron.errors import BadAssignment, ForeignAssignment
@@ -69,6 +69,7 @@ class Leader:
         Raises MembershipUnavailable; BadAssignment when it is not ours to overwrite, or too large.
         """
         stored, members = await self._look()
+        failpoints.reach("leader.looked")
         now = self._clock.elapsed()
         previous = self._assignment
         behind = previous is None or any(acked.epoch > previous.epoch for acked in members.live.values())
@@ -86,9 +87,11 @@ class Leader:
         following = await asyncio.to_thread(self._following, previous, members, passed_over, planning)
         published = None
         if following is not None:
+            failpoints.reach("leader.planned")
             published = await self._tree.publish(encode(following), over=stored, while_exists=self.node)
             if published is not Published.DONE:
                 return published  # nothing counts as acted on: the next step decides again
+            failpoints.reach("leader.published")
             self._patience.act()
             self._say(following, members, passed_over)
             self._note(previous, following)

@@ -22,7 +22,7 @@ from typing import Final
 import structlog
 from prometheus_client import start_http_server
 
-from ringcron import __version__, logs, metrics
+from ringcron import __version__, failpoints, logs, metrics
 from ringcron.clock import SystemClock
 from ringcron.errors import ConfigError
 from ringcron.settings import CommonSettings
@@ -56,6 +56,8 @@ def run(
     metrics.keep_only(program)
     metrics.BUILD_INFO.labels(__version__).set(1)
     try:
+        if fault := failpoints.refusal(os.environ, settings.database_url):
+            raise ConfigError([fault])
         with _metrics(metrics_port, metrics_host):
             return asyncio.run(_until_drained(body))
     except ConfigError as error:

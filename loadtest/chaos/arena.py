@@ -34,6 +34,7 @@ from loadtest.cluster.programs import CHECKOUT, Launcher, Program
 from loadtest.database import Database
 from loadtest.progress import Progress
 from ringcron.clock import SystemClock
+from ringcron.failpoints import VARIABLE
 from ringcron.local.postgres import PostgresServer, remove
 from ringcron.local.processes import free_port, launch
 from ringcron.local.zookeeper import ZooKeeperServer
@@ -167,10 +168,16 @@ class Arena:
             drain_seconds=3,
         )
 
-    def start_coordinator(self, name: str) -> None:
-        """Start that coordinator, or start it again."""
+    def start_coordinator(self, name: str, *, failpoints: str = "") -> None:
+        """Start that coordinator, or start it again; it ends at a failpoint if it is told one."""
         self.coordinators[name] = self._start(
-            "coordinator", name, quiet_seconds=1, quiet_cap_seconds=5, ack_seconds=3, upkeep_seconds=5
+            "coordinator",
+            name,
+            environment={VARIABLE: failpoints},
+            quiet_seconds=1,
+            quiet_cap_seconds=5,
+            ack_seconds=3,
+            upkeep_seconds=5,
         )
 
     def start_api(self) -> None:
@@ -193,13 +200,13 @@ class Arena:
             self.revived.append(f"{program.name} (exit code {program.process.returncode}): {program.log_end()[-600:]}")
             self.restart(program.name)
 
-    def restart(self, name: str) -> None:
-        """Start a program of that name again; the old one has ended."""
+    def restart(self, name: str, *, failpoints: str = "") -> None:
+        """Start a program of that name again; the old one has ended. `failpoints` are for coordinators."""
         self.down.discard(name)
         if name in self.workers:
             self.start_worker(name)
         elif name in self.coordinators:
-            self.start_coordinator(name)
+            self.start_coordinator(name, failpoints=failpoints)
         else:
             self.start_api()
 
@@ -238,12 +245,14 @@ class Arena:
         self.zookeeper.kill()
         self.postgres.stop()
 
-    def _start(self, kind: str, name: str, **settings: object) -> Program:
+    def _start(
+        self, kind: str, name: str, *, environment: Mapping[str, str] | None = None, **settings: object
+    ) -> Program:
         assert self._launcher is not None
         return self._launcher.start(
             kind,
             name,
-            environment=self._environment,
+            environment={**self._environment, **(environment or {})},
             session_seconds=self.plan.session,
             **{**self._addresses(kind, name), **settings},
         )

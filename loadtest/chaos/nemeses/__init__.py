@@ -6,7 +6,7 @@ from typing import Final
 
 from loadtest.chaos.nemeses.api import Herd, Moving, Storm
 from loadtest.chaos.nemeses.base import Bite, FaultLog, Nemesis, Stage
-from loadtest.chaos.nemeses.coordinators import StoppingLeader
+from loadtest.chaos.nemeses.coordinators import KillingLeader, StoppingLeader
 from loadtest.chaos.nemeses.network import Cutting, FromPostgres, FromZooKeeper, OneWay
 from loadtest.chaos.nemeses.postgres import Away, Frozen, Restarting
 from loadtest.chaos.nemeses.workers import Killing, Rolling, Stopping
@@ -20,6 +20,7 @@ NEMESES: Final[dict[str, type[Nemesis]]] = {
         Killing,
         Stopping,
         StoppingLeader,
+        KillingLeader,
         Restarting,
         Away,
         Frozen,

@@ -6,12 +6,15 @@ from collections.abc import Iterator
 from typing import Final
 
 from loadtest.chaos.history import History
-from loadtest.chaos.nemeses.base import Bite, Nemesis
+from loadtest.chaos.nemeses.base import Bite, Nemesis, Stage
 from loadtest.chaos.nemeses.workers import DOWN_SECONDS
 from loadtest.cluster.programs import Program
+from ringcron.failpoints import POINTS
 
 COORDINATOR: Final = "coordinator"
 BETWEEN_SECONDS: Final = 6.0
+STARTING_SECONDS: Final = 3.0
+ENDING_SECONDS: Final = 20.0
 
 
 class CoordinatorNemesis(Nemesis):
@@ -29,6 +32,9 @@ class CoordinatorNemesis(Nemesis):
             if not self.arena.coordinators[name].running:
                 self.arena.restart(name)
             self.arena.down.discard(name)
+        for name in sorted(self.arena.down & self.arena.workers.keys()):
+            if not self.arena.workers[name].running:
+                self.arena.restart(name)
 
     def bite(self, history: History, seconds: float) -> Bite:
         terms = {assigned.term for assigned in history.assignments}
@@ -37,6 +43,63 @@ class CoordinatorNemesis(Nemesis):
             what=f"leaders published after {self.rounds} faults",
             counted=len(terms),
             wanted=2,
+        )
+
+
+class KillingLeader(CoordinatorNemesis):
+    """N4: a leader ends at a step of a rebalance: it has read everything; it has decided, not written; it has written.
+    The one that is to end there takes over from a leader that is killed, together with a worker."""
+
+    number = "N4"
+    title = "leading coordinators end at each step of a rebalance"
+
+    def __init__(self, stage: Stage) -> None:
+        super().__init__(stage)
+        self._ended = 0
+
+    def round(self) -> Iterator[float]:
+        leader = self.leader()
+        other = next((one for one in self.arena.coordinators.values() if one is not leader and one.running), None)
+        if leader is None or other is None:
+            yield 1.0
+            return
+        point = POINTS[self.rounds % len(POINTS)]
+        with self.faults.during(self.number, COORDINATOR):
+            self.arena.down |= {leader.name, other.name}
+            other.kill()
+            self.arena.restart(other.name, failpoints=point)
+            self.arena.down.add(other.name)
+            yield STARTING_SECONDS
+            leader.kill()
+            worker = self.arena.workers[self.random.choice(sorted(self.arena.workers))]
+            with self.faults.during(self.number, f"{worker.name}."):
+                self.arena.down.add(worker.name)
+                worker.kill()
+                yield DOWN_SECONDS
+                self.arena.restart(worker.name)
+            heir = self.arena.coordinators[other.name]
+            waited = 0.0
+            while heir.running and waited < ENDING_SECONDS:
+                waited += 0.25
+                yield 0.25
+            self._ended += not heir.running
+            self.rounds += 1
+            self.heal()
+        yield BETWEEN_SECONDS
+
+    def heal(self) -> None:
+        for name in sorted(self.arena.down & self.arena.coordinators.keys()):
+            if self.arena.coordinators[name].running:
+                self.arena.coordinators[name].kill()
+            self.arena.restart(name)
+        super().heal()
+
+    def bite(self, history: History, seconds: float) -> Bite:
+        return Bite(
+            number=self.number,
+            what=f"leaders ended at a step of a rebalance, in {self.rounds} rounds",
+            counted=self._ended,
+            wanted=1,
         )
 
 
@@ -66,9 +129,3 @@ class StoppingLeader(CoordinatorNemesis):
                     self.arena.down.discard(victim.name)
                 self.rounds += 1
         yield BETWEEN_SECONDS
-
-    def heal(self) -> None:
-        super().heal()
-        for name in sorted(self.arena.down & self.arena.workers.keys()):
-            if not self.arena.workers[name].running:
-                self.arena.restart(name)

@@ -109,6 +109,20 @@ async def test_a_claim_takes_the_oldest_due_jobs_first_and_marks_them(
     assert timedelta(seconds=14) < row["lease_until"] - row["claimed_at"] < timedelta(seconds=16)
 
 
+async def test_small_definitions_come_with_the_claim_and_large_payloads_are_read_after_it(
+    store: WorkerStore, connection: Connection
+) -> None:
+    small = await add_job(connection, payload={"n": 1})
+    large = await add_job(connection, payload={"n": "x" * 1000})
+
+    claims = await claim(store)
+    rows = await store.definitions(claims)
+
+    assert {c.id: c.inline is not None for c in claims} == {small: True, large: False}
+    payloads = {row.claim.id: row.going.definition.payload for row in rows if isinstance(row, Claimed)}
+    assert payloads == {small: {"n": 1}, large: {"n": "x" * 1000}}
+
+
 async def test_a_claim_heeds_arc_handler_overdue_and_bounds(store: WorkerStore, connection: Connection) -> None:
     job = await add_job(connection, due_in=-1, slot=100)
     now = await database_now(connection)

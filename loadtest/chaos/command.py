@@ -6,6 +6,7 @@ fault was not felt, so the run proves nothing about it: the verdict is unknown.
 
 from __future__ import annotations
 
+import dataclasses
 import signal
 from collections import Counter, defaultdict
 from pathlib import Path
@@ -49,6 +50,9 @@ def chaos(
     at_once: Annotated[int, typer.Option(min=1, max=4, help="How many nemeses at a time.")] = 1,
     workers: flags.Workers = 6,
     due_per_second: Annotated[float, typer.Option(min=0.5, max=500, help="How many jobs fall due per second.")] = 20.0,
+    felt_once: Annotated[
+        bool, typer.Option("--felt-once", help="A fault that was felt once is enough: for slow machines.")
+    ] = False,
     list_: Annotated[bool, typer.Option("--list", help="Only tell which nemeses there are.")] = False,
     out: flags.Out = None,
 ) -> None:
@@ -70,6 +74,7 @@ def chaos(
             "at-once": at_once,
             "workers": workers,
             "due-per-second": due_per_second,
+            "felt-once": felt_once,
         },
     )
     signal.signal(signal.SIGTERM, _leave)
@@ -86,6 +91,8 @@ def chaos(
                 progress.say("reading what the database, the sink and the callers saw")
                 history = gather(cluster, campaign, workload, watcher)
             bites = [one.bite(history, campaign.active.get(number, 0.0)) for number, one in campaign.nemeses.items()]
+            if felt_once:
+                bites = [dataclasses.replace(bite, wanted=min(1, bite.wanted)) for bite in bites]
             progress.say("checking")
             _report(outcome, campaign, history, bites, workload.caller.counts, cluster)
             folder.mkdir(parents=True, exist_ok=True)

@@ -19,6 +19,7 @@ from loadtest.chaos.arena import Arena, ArenaPlan, arena
 from loadtest.chaos.campaign import Campaign
 from loadtest.chaos.gathering import gather, takeovers
 from loadtest.chaos.history import Call, History
+from loadtest.chaos.keeping import keep
 from loadtest.chaos.invariants import INVARIANTS, check
 from loadtest.chaos.nemeses import NEMESES, QUICK, Bite
 from loadtest.chaos.nemeses.workers import count_stale_in
@@ -96,6 +97,7 @@ def chaos(
             progress.say("checking")
             _report(outcome, campaign, history, bites, workload.caller.counts, cluster)
             folder.mkdir(parents=True, exist_ok=True)
+            keep(history, folder / "history.json.gz")
             (folder / "timeline.html").write_text(draw(history, outcome.title), encoding="utf-8")
     code = finish(outcome, folder, machine=machine, versions=versions, console=console_for_people())
     print(f"timeline {folder / 'timeline.html'}")

@@ -5,11 +5,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from loadtest.chaos.history import Assigned, Call, Fault, History, Hit, Job, Run, Settings, Skip, Version
 from loadtest.chaos.invariants import INVARIANTS, check
+from loadtest.chaos.keeping import keep, read
 
 T = 1_000_000.0
 A, B = "w-a.1", "w-b.1"
@@ -179,6 +181,7 @@ def test_a_forged_history_fails_by_its_name(name: str) -> None:
                      + [version(5, T + 7, "claimed", 2, owner=B)])),
         ("I8", _with(in_order(), hits=[*in_order().hits, hit(2, T + 8.95, T + 9, worker=B, attempt=2)])),
         ("I4", _with(in_order(), hits=[hit(1, T + 0.01, T + 9.5), *in_order().hits[1:]])),
+        ("I6", _with(in_order(), calls=[Call(kind="cancel", invoked=T, ended=T + 8, outcome="ok", status=204, job="j")])),
         ("I7", _with(in_order(), calls=[Call(kind="create", invoked=T, ended=T, outcome="fail", status=422, job="j")])),
         ("I10", recurring(skips=[missed(T + 20, T + 25, 2)])),
         ("I10", recurring(skips=[missed(T + 10, T + 20, 2)])),
@@ -203,3 +206,9 @@ def test_a_late_job_may_be_cancelled_before_it_begins() -> None:
     cancel = Call(kind="cancel", invoked=T + 0.3, ended=T + 0.5, outcome="ok", status=204, job="j")
     versions = [in_order().versions[0], version(2, T + 0.4, "cancelled", 0)]
     assert check(_with(in_order(), versions=versions, runs=[], hits=[], calls=[cancel])) == []
+
+
+@pytest.mark.parametrize("history", [in_order, recurring])
+def test_a_history_that_was_kept_is_the_same(history: Callable[[], History], tmp_path: Path) -> None:
+    keep(history(), tmp_path / "history.json.gz")
+    assert read(tmp_path / "history.json.gz") == history()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from loadtest.chaos.history import History, Violation
+from loadtest.chaos.history import ENDED, History, Violation
 
 
 def what_was_cancelled_never_starts(history: History) -> Iterator[Violation]:
@@ -16,10 +16,13 @@ def what_was_cancelled_never_starts(history: History) -> Iterator[Violation]:
             continue
         versions = history.versions_of.get(call.job, [])
         if call.status == 204:
-            cancelled = next((version for version in versions if version.state in ("cancelled", "done")), None)
-            if cancelled is None:
+            cancelled = next((version for version in versions if version.state in ENDED), None)
+            if cancelled is None or cancelled.at > call.ended + history.settings.clock_tolerance:
                 yield Violation(
-                    invariant="I6", job=call.job, message="204, and the job was never cancelled", evidence=(call,)
+                    invariant="I6",
+                    job=call.job,
+                    message="204, and the job had not been cancelled",
+                    evidence=(call, *versions[-1:]),
                 )
                 continue
             later = [v for v in versions if v.seq > cancelled.seq and v.state == "claimed"]

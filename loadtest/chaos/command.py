@@ -19,8 +19,8 @@ from loadtest.chaos.arena import Arena, ArenaPlan, arena
 from loadtest.chaos.campaign import Campaign
 from loadtest.chaos.gathering import gather, takeovers
 from loadtest.chaos.history import Call, History
-from loadtest.chaos.keeping import keep
 from loadtest.chaos.invariants import INVARIANTS, check
+from loadtest.chaos.keeping import keep
 from loadtest.chaos.nemeses import NEMESES, QUICK, Bite
 from loadtest.chaos.nemeses.workers import count_stale_in
 from loadtest.chaos.telling import told as tell

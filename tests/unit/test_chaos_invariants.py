@@ -181,7 +181,7 @@ def test_a_forged_history_fails_by_its_name(name: str) -> None:
                      + [version(5, T + 7, "claimed", 2, owner=B)])),
         ("I8", _with(in_order(), hits=[*in_order().hits, hit(2, T + 8.95, T + 9, worker=B, attempt=2)])),
         ("I4", _with(in_order(), hits=[hit(1, T + 0.01, T + 9.5), *in_order().hits[1:]])),
-        ("I6", _with(in_order(), calls=[Call(kind="cancel", invoked=T, ended=T + 8, outcome="ok", status=204, job="j")])),
+        ("I6", _with(in_order(), calls=[Call(kind="cancel", invoked=T, ended=T, outcome="ok", status=204, job="j")])),
         ("I7", _with(in_order(), calls=[Call(kind="create", invoked=T, ended=T, outcome="fail", status=422, job="j")])),
         ("I10", recurring(skips=[missed(T + 20, T + 25, 2)])),
         ("I10", recurring(skips=[missed(T + 10, T + 20, 2)])),
@@ -211,4 +211,7 @@ def test_a_late_job_may_be_cancelled_before_it_begins() -> None:
 @pytest.mark.parametrize("history", [in_order, recurring])
 def test_a_history_that_was_kept_is_the_same(history: Callable[[], History], tmp_path: Path) -> None:
     keep(history(), tmp_path / "history.json.gz")
-    assert read(tmp_path / "history.json.gz") == history()
+    again = read(tmp_path / "history.json.gz")
+    for field in dataclasses.fields(History):
+        was, now = getattr(history(), field.name), getattr(again, field.name)
+        assert now == (list(was) if isinstance(now, list) else was), field.name

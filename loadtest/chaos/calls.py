@@ -34,6 +34,10 @@ class Caller:
         self.calls: list[Call] = []
         self.counts: Counter[str] = Counter()
         """How often what happened: statuses by kind, replays, disconnects."""
+        self.out = 0
+        """Calls that wait for their answer now."""
+        self.usual_seconds = 0.0
+        """How long an answer has taken lately."""
         self._url = f"http://127.0.0.1:{port}"
         self._port = port
         self._clock = SystemClock()
@@ -116,6 +120,8 @@ class Caller:
     ) -> tuple[int | None, dict[str, Any]]:
         assert self._session is not None
         headers = {} if idempotency_key is None else {"Idempotency-Key": idempotency_key}
+        sent = self._clock.elapsed()
+        self.out += 1
         try:
             async with self._session.request(method, self._url + path, json=body, headers=headers) as response:
                 text = await response.read()
@@ -123,6 +129,9 @@ class Caller:
                 return response.status, json.loads(text) if text and response.status < 300 else {}
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError):
             return None, {}
+        finally:
+            self.out -= 1
+            self.usual_seconds += 0.2 * (self._clock.elapsed() - sent - self.usual_seconds)
 
     def _note(
         self, kind: Any, invoked: float, outcome: Any, status: int | None, job_id: str | None, key: str | None

@@ -45,7 +45,7 @@ MOVES_BACK: Final = 60
 """A job is moved back from tomorrow so often until it is answered: nothing may be left to run."""
 AROUND_SECONDS: Final = 0.005
 STORM_A_SECOND: Final = 12.0
-CALLS_OUT: Final = 120
+CALLS_OUT: Final = 24
 """While so many calls are out, nothing new is asked for: load that nobody can serve proves nothing."""
 RETRY: Final = {"maxAttempts": 4, "minBackoff": "PT0.5S", "maxBackoff": "PT2S", "maxLost": 50}
 
@@ -185,11 +185,11 @@ class Workload:
             while not self._stop.is_set():
                 await asyncio.sleep(max(0.0, due - self._clock.elapsed()))
                 due = max(due + interval, self._clock.elapsed() - 1.0)
-                if len(self._tasks) < CALLS_OUT:
+                if self.caller.out < CALLS_OUT:
                     self._start(self._one())
                 while self.storming and stormed < self._clock.elapsed():
                     stormed += 1 / STORM_A_SECOND
-                    if len(self._tasks) < CALLS_OUT:
+                    if self.caller.out < CALLS_OUT:
                         self._start(self._hurt())
                 stormed = max(stormed, self._clock.elapsed())
             self.caller.stop_trying()
@@ -255,7 +255,9 @@ class Workload:
             await self.caller.dawdle(self._random.uniform(2, 8))
 
     async def _cancel_at_due(self) -> None:
-        job = self.one_off(self._seconds(), due_in=self._random.uniform(1.0, 3.0))
+        # Late enough that it is there by then: a busy machine takes long to create it.
+        due_in = self._random.uniform(1.0, 3.0) + 2 * self.caller.usual_seconds
+        job = self.one_off(self._seconds(), due_in=due_in)
         due = self.asked[job["name"]].run_at
         assert due is not None
         job_id = await self.caller.create(job)

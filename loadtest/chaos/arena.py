@@ -14,6 +14,7 @@ import asyncio
 import http.client
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
@@ -49,6 +50,7 @@ POSTGRES_SETTINGS: Final[Mapping[str, str]] = {
 }
 SOURCE_ROOTS: Final = ("", "core", "sql", "coordinator", "shard_worker", "api")
 """Of this tree, so that a changed copy of it runs its own programs."""
+DISK_SIZE: Final = "700m"
 START_SECONDS: Final = 180.0
 LOOK_SECONDS: Final = 0.1
 CARVED_DAYS: Final = 10
@@ -64,6 +66,8 @@ class ArenaPlan:
     lease: float = 6.0
     session: float = 4.0
     poll: float = 0.5
+    small_disk: bool = False
+    """Whether PostgreSQL gets a disk of its own that can be filled, where this machine lets us mount one."""
     proxied: bool = False
     """Whether workers and API reach PostgreSQL, and workers ZooKeeper, through a proxy."""
 
@@ -102,8 +106,10 @@ class Arena:
         self._progress = progress
         self._database: Database | None = None
         self._launcher: Launcher | None = None
+        self.disk: Path | None = None
+        """The disk of PostgreSQL's own, if it has one."""
         self.steering: Steering | None = None
-        self._sink: Any = None
+        self._sink: subprocess.Popen[bytes] | None = None
         self._environment: dict[str, str] = {}
 
     @property
@@ -134,6 +140,8 @@ class Arena:
     def start(self) -> None:
         """Everything, until the workers own the ring. Raises LocalServerError, ClusterError."""
         self._progress.say("starting PostgreSQL, ZooKeeper and the sink")
+        if self.plan.small_disk:
+            self._mount()
         self.postgres.start()
         self.zookeeper.start()
         asyncio.run(migrate(self.postgres.url))
@@ -188,6 +196,10 @@ class Arena:
     def proxy_counts(self) -> dict[str, int]:
         """What the proxy has counted; nothing where there is none."""
         return {} if self.steering is None else self.steering.tell()
+
+    def start_members(self, prefix: str, count: int) -> subprocess.Popen[bytes]:
+        """So many members that claim nothing, in one process; whoever starts it ends it."""
+        return self._launch("members", self.zookeeper.hosts, prefix, str(count))
 
     def programs(self) -> list[Program]:
         return [*self.workers.values(), *self.coordinators.values(), *([] if self.api is None else [self.api])]
@@ -244,6 +256,8 @@ class Arena:
         self.forget_database()
         self.zookeeper.kill()
         self.postgres.stop()
+        if self.disk is not None:
+            subprocess.run(["umount", "--lazy", str(self.disk)], check=False, capture_output=True)
 
     def _start(
         self, kind: str, name: str, *, environment: Mapping[str, str] | None = None, **settings: object
@@ -275,14 +289,29 @@ class Arena:
             targets[f"worker-{number}/zookeeper"] = self.zookeeper.port, False
         self.steering = Steering(targets, self._environment, self.folder / "proxy.log")
 
+    def _mount(self) -> None:
+        """A small tmpfs for PostgreSQL's folder. Needs root, and a kernel that lets it."""
+        folder = self.folder / "postgres"
+        folder.mkdir()
+        command = ["mount", "-t", "tmpfs", "-o", f"size={DISK_SIZE},mode=755", "tmpfs", str(folder)]
+        try:
+            mounted = subprocess.run(command, check=False, capture_output=True).returncode == 0
+        except OSError:
+            mounted = False
+        self.disk = folder if mounted else None
+
     def _start_sink(self) -> None:
         port = free_port()
         path = os.pathsep.join(str(CHECKOUT / root) for root in SOURCE_ROOTS)
         self._environment = {ADDRESS_VARIABLE: f"127.0.0.1:{port}", "PYTHONPATH": path}
-        self._sink = launch(
-            [sys.executable, "-P", "-m", "loadtest.chaos.sink", str(port), self.sink_file],
+        self._sink = self._launch("sink", str(port), str(self.sink_file))
+
+    def _launch(self, module: str, *arguments: str) -> subprocess.Popen[bytes]:
+        """A program of this package."""
+        return launch(
+            [sys.executable, "-P", "-m", f"loadtest.chaos.{module}", *arguments],
             environment={**os.environ, **self._environment},
-            log=self.folder / "sink.log",
+            log=self.folder / f"{module}.log",
         )
 
 

@@ -82,10 +82,14 @@ def chaos(
     progress = Progress()
     folder = out or RESULTS / "chaos"
     campaign = Campaign(numbers=numbers, seconds=seconds, seed=seed, due_per_second=due_per_second, at_once=at_once)
-    proxied = any(NEMESES[number].proxied for number in numbers)
+    plan = ArenaPlan(
+        workers=workers,
+        proxied=any(NEMESES[number].proxied for number in numbers),
+        small_disk=any(NEMESES[number].small_disk for number in numbers),
+    )
     with told():
         machine = describe_machine(Path.cwd())
-        with arena(ArenaPlan(workers=workers, proxied=proxied), progress) as cluster:
+        with arena(plan, progress) as cluster:
             versions = describe_versions(cluster.database)
             with Watcher(cluster.zookeeper.hosts) as watcher:
                 workload = campaign.run(cluster, watcher, progress)

@@ -1,7 +1,8 @@
 """The handlers of chaos jobs: they tell the sink of their begin and end.
 
-A worker imports this module, so it imports next to nothing. Payload: `{"seconds": 1.5, "fail": 2}`: how long a run
-takes, and up to which attempt it fails.
+A worker imports this module, so it imports next to nothing. Payload: `{"seconds": 1.5, "fail": 2, "hasty": true,
+"do": "spin"}`: how long a run takes, up to which attempt it fails, whether it leaves its end untold, and what it does to
+its process: `spin` keeps it busy, `exit` ends it, `fork` leaves a child behind.
 
 Invariant: nothing is done before the sink has answered the begin. An end that cannot be told is left untold.
 """
@@ -19,11 +20,13 @@ from typing import Any, Final
 
 from loadtest.chaos.sink import ADDRESS_VARIABLE
 from ringcron import RunContext, handler
+from ringcron.clock import SystemClock
 
 ASYNC: Final = "chaos"
 PLAIN: Final = "chaos-plain"
 """A plain function: it runs in a handler process."""
 TELL_SECONDS: Final = 10.0
+CHILD_SECONDS: Final = 60.0
 
 _host, _, _port = os.environ.get(ADDRESS_VARIABLE, "127.0.0.1:0").partition(":")
 _worker: Final = os.environ.get("RINGCRON_WORKER_NAME", "")
@@ -38,6 +41,10 @@ async def run(ctx: RunContext, payload: Any) -> None:
     """Begin, take as long as told, end."""
     token = secrets.token_hex(6)
     await _tell(_request("begin", token, ctx))
+    _misbehave(payload)
+    if payload.get("hasty"):
+        await asyncio.sleep(payload["seconds"])
+        return
     try:
         await asyncio.sleep(payload["seconds"])
     finally:
@@ -51,12 +58,27 @@ def run_plainly(ctx: RunContext, payload: Any) -> None:
     """The same in a process of its own."""
     token = secrets.token_hex(6)
     _tell_plainly(_request("begin", token, ctx))
+    _misbehave(payload)
     try:
         time.sleep(payload["seconds"])
     finally:
         with contextlib.suppress(OSError):
             _tell_plainly(_request("end", token, ctx))
     _fail_as_told(ctx, payload)
+
+
+def _misbehave(payload: Any) -> None:
+    what = payload.get("do")
+    if what == "exit":
+        os._exit(7)
+    elif what == "spin":
+        clock = SystemClock()
+        until = clock.elapsed() + payload["seconds"]
+        while clock.elapsed() < until:
+            sum(range(1_000_000))  # holds the interpreter's lock all the while
+    elif what == "fork" and os.fork() == 0:
+        time.sleep(CHILD_SECONDS)
+        os._exit(0)
 
 
 def _fail_as_told(ctx: RunContext, payload: Any) -> None:

@@ -24,7 +24,7 @@ from ringcron.clock import SystemClock
 
 GENEROSITY: Final = 3
 FLOOR_SECONDS: Final = 60.0
-LONGEST_RUN: Final = 20.0
+LONGEST_RUN: Final = 24.0
 PROBES: Final = 150
 PROBE_NAME: Final = "probe"
 PROBE_ROUNDS: Final = 4

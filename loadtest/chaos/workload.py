@@ -39,10 +39,14 @@ DISCONNECTED_SHARE: Final = 0.04
 FAILING_SHARE: Final = 0.15
 PLAIN_SHARE: Final = 0.05
 LONG_SHARE: Final = 0.02
-LONG_SECONDS: Final = 20.0
+LONG_SECONDS: Final = 24.0
 """Longer than three leases: a few that are renewed often, and are still going when a stopped worker wakes."""
 MOVES_BACK: Final = 60
 """A job is moved back from tomorrow so often until it is answered: nothing may be left to run."""
+HASTY_SHARE: Final = 0.05
+HASTY_SECONDS: Final = 7.0
+"""A worker that is stopped wakes when such a run is over here, and goes on where it was begun again: its completion goes
+out in the same breath as the renewal, and only the fence stands against it."""
 AROUND_SECONDS: Final = 0.005
 STORM_A_SECOND: Final = 12.0
 CALLS_OUT: Final = 24
@@ -141,6 +145,19 @@ class Workload:
 
         self._loop.call_soon_threadsafe(create)
 
+    def misbehave(self, what: str, seconds: float, *, plain: bool) -> None:
+        """Create a one-off, due soon, that does this to its process. From any thread."""
+
+        def create() -> None:
+            job = self.one_off(seconds, due_in=0.5)
+            job["handler"] = PLAIN if plain else ASYNC
+            job["payload"]["do"] = what
+            job["payload"]["fail"] = 0
+            job["retry"] = {**RETRY, "maxLost": 2}
+            self._start(self.caller.create(job))
+
+        self._loop.call_soon_threadsafe(create)
+
     def move_one(self) -> None:
         """Create a one-off, move it to another day as it falls due, and back. From any thread."""
         self._loop.call_soon_threadsafe(lambda: self._start(self._move()))
@@ -236,11 +253,19 @@ class Workload:
         elif chance < CANCELLED_SHARE + DUPLICATED_SHARE + DISCONNECTED_SHARE:
             await self._leave()
         else:
-            long = self._random.random() < LONG_SHARE
-            job = self.one_off(LONG_SECONDS if long else self._seconds(), due_in=self._random.uniform(0.2, 5.0))
-            if long:
-                job["payload"]["fail"] = 0
-            await self.caller.create(job)
+            await self.caller.create(self._plain_one_off())
+
+    def _plain_one_off(self) -> dict[str, Any]:
+        kind = self._random.random()
+        seconds = self._seconds()
+        if kind < LONG_SHARE:
+            seconds = LONG_SECONDS
+        elif kind < LONG_SHARE + HASTY_SHARE:
+            seconds = HASTY_SECONDS
+        job = self.one_off(seconds, due_in=self._random.uniform(0.2, 5.0))
+        if kind < LONG_SHARE + HASTY_SHARE:
+            job["payload"] |= {"fail": 0, "hasty": seconds == HASTY_SECONDS}
+        return job
 
     async def _hurt(self) -> None:
         """One of the calls of a storm."""

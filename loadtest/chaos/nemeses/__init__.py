@@ -8,8 +8,8 @@ from loadtest.chaos.nemeses.api import Herd, Moving, Storm
 from loadtest.chaos.nemeses.base import Bite, FaultLog, Nemesis, Stage
 from loadtest.chaos.nemeses.coordinators import KillingLeader, StoppingLeader
 from loadtest.chaos.nemeses.network import Cutting, FromPostgres, FromZooKeeper, OneWay
-from loadtest.chaos.nemeses.postgres import Away, Frozen, Restarting
-from loadtest.chaos.nemeses.workers import Killing, Rolling, Stopping
+from loadtest.chaos.nemeses.postgres import Away, Frozen, Full, Restarting
+from loadtest.chaos.nemeses.workers import Flocking, Killing, Misbehaving, Rolling, Stopping
 from loadtest.chaos.nemeses.zookeeper import Deleting, Expiring, Outage
 
 __all__ = ["NEMESES", "QUICK", "Bite", "FaultLog", "Nemesis", "Stage"]
@@ -30,7 +30,10 @@ NEMESES: Final[dict[str, type[Nemesis]]] = {
         FromZooKeeper,
         FromPostgres,
         OneWay,
+        Full,
+        Misbehaving,
         Rolling,
+        Flocking,
         Herd,
         Storm,
         Moving,

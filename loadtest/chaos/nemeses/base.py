@@ -79,6 +79,8 @@ class Nemesis:
     title: ClassVar[str]
     proxied: ClassVar[bool] = False
     """Whether it needs the proxy between ringcron and its servers."""
+    small_disk: ClassVar[bool] = False
+    """Whether it needs a disk of PostgreSQL's own."""
 
     def __init__(self, stage: Stage) -> None:
         self.stage = stage

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 from collections.abc import Iterator
+from io import BufferedWriter
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +17,8 @@ from loadtest.usage import trees_of
 BETWEEN_SECONDS: Final = 12.0
 AWAY_SECONDS: Final = 20.0
 READY_SECONDS: Final = 60.0
+FULL_SECONDS: Final = 20.0
+FILLER: Final = "filler"
 OWNERS_SHARE: Final = 0.5
 """Of a lease: for so long after the server is back nobody may take a lease back. (Promised is a whole one, counted from
 when a worker is connected again.)"""
@@ -117,3 +121,52 @@ class Frozen(PostgresNemesis):
                     os.kill(pid, sign)
                 except ProcessLookupError:
                     continue  # it has just ended
+
+
+class Full(PostgresNemesis):
+    """N16: the disk of PostgreSQL is full for 20 s. It may crash over it; then it is started again."""
+
+    number = "N16"
+    title = "the disk of PostgreSQL is full"
+    small_disk = True
+
+    def unavailable(self) -> str | None:
+        return None if self.arena.disk is not None else "no file system can be mounted here (that needs root)"
+
+    def round(self) -> Iterator[float]:
+        disk = self.arena.disk
+        assert disk is not None
+        with self.faults.during(self.number, EVERYTHING, after=self.arena.plan.lease):
+            waited = 0.0
+            with (disk / FILLER).open("ab") as filler:
+                while waited < FULL_SECONDS:
+                    self._fill(filler, disk)
+                    waited += 0.5
+                    yield 0.5
+            (disk / FILLER).unlink()
+            yield 1.0
+            self.heal()
+        self.rounds += 1
+        yield BETWEEN_SECONDS
+
+    def _fill(self, filler: BufferedWriter, disk: Path) -> None:
+        """Take what is free."""
+        space = os.statvfs(disk)
+        free = space.f_bavail * space.f_frsize
+        if free:
+            with contextlib.suppress(OSError):
+                os.posix_fallocate(filler.fileno(), os.fstat(filler.fileno()).st_size, free)
+
+    def heal(self) -> None:
+        if self.arena.disk is not None:
+            (self.arena.disk / FILLER).unlink(missing_ok=True)
+        super().heal()
+
+    def bite(self, history: History, seconds: float) -> Bite:
+        refused = self.arena.postgres.log.read_bytes().count(b"No space left on device")
+        return Bite(
+            number=self.number,
+            what=f"complaints of PostgreSQL about {self.rounds} full disks",
+            counted=refused,
+            wanted=1,
+        )

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 from loadtest.chaos.history import History
-from loadtest.chaos.nemeses.base import Bite, Nemesis
+from loadtest.chaos.nemeses.base import Bite, Nemesis, Stage
 from loadtest.cluster.programs import Program
 
 KILL_EVERY: Final = 5.0
 DOWN_SECONDS: Final = 2.0
 AWAKE_SECONDS: Final = 2.5
 DRAIN_SECONDS: Final = 3.0
+MISDEEDS: Final = (("spin", False), ("exit", False), ("spin", True), ("exit", True), ("fork", True), ("fork", False))
+"""What a handler does to its process, and whether it is a plain function."""
+MISDEED_SECONDS: Final = 8.0
+FLOCKS: Final = 3
+FLOCK: Final = 40
+JOINED_SECONDS: Final = 12.0
 STALE_EVENTS: Final = (b'"write refused: the lease is gone"', b'"renewal refused: the lease is gone"')
 
 
@@ -133,3 +140,57 @@ class Rolling(Nemesis):
             if worker.running:
                 worker.kill()
             self.arena.restart(name)
+
+
+class Misbehaving(Nemesis):
+    """N17: handlers that keep the interpreter's lock for three leases, end their process, or leave a child behind; as
+    async and as plain functions. They bring down their workers, and must convict nobody else's jobs."""
+
+    number = "N17"
+    title = "handlers hold the lock, end their process, or fork"
+
+    def round(self) -> Iterator[float]:
+        what, plain = MISDEEDS[self.rounds % len(MISDEEDS)]
+        self.stage.workload.misbehave(what, 3 * self.arena.plan.lease, plain=plain)
+        self.rounds += 1
+        yield MISDEED_SECONDS
+
+    def bite(self, history: History, seconds: float) -> Bite:
+        lost = sum(run.outcome == "lost" for run in history.runs)
+        return Bite(number=self.number, what=f"runs lost by {self.rounds} misdeeds", counted=lost, wanted=1)
+
+
+class Flocking(Nemesis):
+    """N19: members join in a mass, hold slots without claiming, and vanish by SIGKILL: their sessions time out."""
+
+    number = "N19"
+    title = f"{FLOCKS * FLOCK} members join at once, and vanish"
+
+    def __init__(self, stage: Stage) -> None:
+        super().__init__(stage)
+        self._flocks: list[subprocess.Popen[bytes]] = []
+        self._most = 0
+
+    def round(self) -> Iterator[float]:
+        with self.faults.during(self.number, "members", after=self.arena.plan.session):
+            for number in range(FLOCKS):
+                self._flocks.append(self.arena.start_members(f"flock-{number}", FLOCK))
+            waited = 0.0
+            while waited < JOINED_SECONDS:
+                waited += 0.5
+                yield 0.5
+                self._most = max(self._most, len(self.stage.watcher.members))
+            self.heal()
+        self.rounds += 1
+        yield JOINED_SECONDS
+
+    def heal(self) -> None:
+        for flock in self._flocks:
+            flock.kill()
+            flock.wait()
+        self._flocks.clear()
+
+    def bite(self, history: History, seconds: float) -> Bite:
+        return Bite(
+            number=self.number, what="members at the most", counted=self._most, wanted=len(self.arena.workers) + FLOCK
+        )

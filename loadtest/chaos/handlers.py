@@ -1,8 +1,10 @@
 """The handlers of chaos jobs: they tell the sink of their begin and end.
 
-A worker imports this module, so it imports next to nothing. Payload: `{"seconds": 1.5, "fail": 2, "hasty": true,
-"do": "spin"}`: how long a run takes, up to which attempt it fails, whether it leaves its end untold, and what it does to
-its process: `spin` keeps it busy, `exit` ends it, `fork` leaves a child behind.
+A worker imports this module, so it imports next to nothing. The payload:
+
+    seconds  how long a run takes           hasty  whether its end is left untold
+    fail     up to which attempt it fails   do     what it does to its process: `spin` keeps it busy, `exit` ends it,
+                                                   `fork` leaves a child behind
 
 Invariant: nothing is done before the sink has answered the begin. An end that cannot be told is left untold.
 """

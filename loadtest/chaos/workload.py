@@ -45,8 +45,8 @@ MOVES_BACK: Final = 60
 """A job is moved back from tomorrow so often until it is answered: nothing may be left to run."""
 HASTY_SHARE: Final = 0.05
 HASTY_SECONDS: Final = 7.0
-"""A worker that is stopped wakes when such a run is over here, and goes on where it was begun again: its completion goes
-out in the same breath as the renewal, and only the fence stands against it."""
+"""When a stopped worker wakes, such a run is over there, and goes on where it was begun again: its completion goes out
+in the same breath as the renewal, and only the fence stands against it."""
 AROUND_SECONDS: Final = 0.005
 STORM_A_SECOND: Final = 12.0
 CALLS_OUT: Final = 24

@@ -15,7 +15,7 @@ from typing import Any
 
 from ringcron.errors import JobAlreadyClaimed, ScheduleError, WrongState
 from ringcron.going import first_run_at
-from ringcron.models import PARKED, Cause, Definition, Job, JobState, Skip, SkipReason
+from ringcron.models import PARKED, QUARANTINE_LOSSES, Cause, Definition, Job, JobState, Skip, SkipReason
 from ringcron.schedule import Schedule, parse_schedule
 
 _PARKED_STATES = frozenset({JobState.PAUSED, JobState.DEAD})
@@ -53,11 +53,11 @@ def reap_first(job: Job, now: datetime) -> tuple[Job, bool]:
         return job, False
     waiting = dict(job.after_current or {})
     pause = waiting.pop("pause", None)
-    lost = job.lost + 1
+    alone, lost = job.lost >= QUARANTINE_LOSSES, job.lost + 1
     job = dataclasses.replace(job, lost=lost, lease_owner=None, lease_until=None, claimed_at=None)
     if "cancel" in waiting or (job.cancel_requested and job.definition.schedule is None):
         return dataclasses.replace(job, state=JobState.CANCELLED, next_run_at=now, after_current=None), True
-    if lost > 1 and lost >= job.definition.retry.max_lost:
+    if alone and lost >= job.definition.retry.max_lost:
         reason = f"its worker was lost {lost} times in a row, the last time while it ran nothing else"
         dead = dataclasses.replace(job, state=JobState.DEAD, next_run_at=PARKED, dead_reason=reason, after_current=None)
         return dead, True

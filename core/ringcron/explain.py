@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from ringcron.bell import SOON_SECONDS
 from ringcron.instants import format_instant
-from ringcron.models import Cause, Job, JobState, WorkerReport
+from ringcron.models import QUARANTINE_LOSSES, Cause, Job, JobState, WorkerReport
 
 _WAITS: Final = {"pause": "a pause", "trigger": "a trigger", "patch": "a change of its schedule", "cancel": "a cancel"}
 _ERROR_SHOWN: Final = 200
@@ -115,7 +115,7 @@ def _due(job: Job, facts: Facts) -> Explanation:
         return _ahead(job, facts, fields)
     late_seconds = (now - next_run_at).total_seconds()
     fields["late_seconds"] = late_seconds
-    if job.lost > 0:
+    if job.lost >= QUARANTINE_LOSSES:
         most = job.definition.retry.max_lost
         return Explanation(
             reason=Reason.QUARANTINED,

@@ -161,6 +161,11 @@ class Job:
     updated_at: datetime
 
 
+QUARANTINE_LOSSES: Final = 2
+"""A job whose worker was lost so often in a row is claimed alone from then on. The first loss is mostly a machine's: it
+convicts nobody, and the jobs of a whole worker run again side by side. (`lost > 1` in the statements and the index.)"""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Claim:
     """The token of one claim: what every write of its run must carry, and the narrow row it came with."""
@@ -174,7 +179,7 @@ class Claim:
     cause: Cause
     claimed_at: datetime
     decided_until: datetime
-    lost: int  # > 0: a quarantined row, claimed alone
+    lost: int
     inline: tuple[Any, ...] | None = field(default=None, compare=False, repr=False)
     """Its definition, undecoded, where that is small enough to have come with the claim (store.claimed)."""
     run_id: str = field(init=False, compare=False, repr=False)
@@ -182,6 +187,11 @@ class Claim:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "run_id", f"{self.id}.{self.lease_generation}")
+
+    @property
+    def solo(self) -> bool:
+        """Whether it was claimed alone, out of quarantine."""
+        return self.lost >= QUARANTINE_LOSSES
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

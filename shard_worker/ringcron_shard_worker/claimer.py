@@ -8,8 +8,10 @@ this worker does not know of is handed back before anything else is claimed.
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import random
 from collections import deque
+from typing import Final
 
 import structlog
 
@@ -38,6 +40,9 @@ from ringcron_shard_worker.turns import (
     own_arcs,
     owns_everything,
 )
+
+FIRST_PAUSE_SECONDS: Final = 0.05
+MOST_DOUBLINGS: Final = 10
 
 _log = structlog.get_logger(__name__)
 
@@ -76,6 +81,8 @@ class Claimer:
         self._claims_made = 0
         self._answer_missing = False
         self._away = False
+        self._fruitless = 0
+        self._help_again_at = 0.0
         self.claiming = asyncio.Lock()
         """Held while a claim is in flight or its runs are being started."""
 
@@ -104,6 +111,9 @@ class Claimer:
         help_after = HELP_AFTER_SECONDS * random.uniform(0.75, 1.25)
         lasts = self._poll_seconds * random.uniform(*(LASTS_HEARING if self._store.hears_the_bell else LASTS))
         peek = await self._peek(holding)
+        if peek.answered_at < self._help_again_at:  # others were quicker where it helped: its own only, until then
+            lasts = min(lasts, self._help_again_at - peek.answered_at)
+            peek = dataclasses.replace(peek, ring=())
         while (age := self._clock.elapsed() - peek.answered_at) <= lasts:
             turns = due_turns(
                 peek,
@@ -114,12 +124,21 @@ class Claimer:
                 handlers=self._handlers,
             )
             if turns:
-                if await self._take(deque(turns), peek) == 0:
-                    # What the peek saw has gone to others: not again before the poll, else this spins.
-                    await self._sleep(self._poll_seconds * random.uniform(*LASTS))
+                if await self._take(deque(turns), peek) > 0:
+                    self._fruitless = 0
+                elif all(turn.kind is TurnKind.HELP for turn in turns):
+                    self._help_again_at = self._clock.elapsed() + self._pause()
+                else:
+                    await self._sleep(self._pause())
                 return
             if await self._reap_lapsed(peek) or await self._sleep(self._until_next(peek, holding, help_after, lasts)):
                 return
+
+    def _pause(self) -> float:
+        """Seconds until it looks again for what the peek saw and others took: growing up to the poll, or it spins."""
+        pause: float = min(self._poll_seconds, FIRST_PAUSE_SECONDS * 2**self._fruitless)
+        self._fruitless = min(self._fruitless + 1, MOST_DOUBLINGS)
+        return pause * random.uniform(*LASTS)
 
     async def _peek(self, holding: Holding) -> Peek:
         now = self._clock.elapsed()

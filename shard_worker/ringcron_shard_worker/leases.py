@@ -47,7 +47,7 @@ class Leases:
         held = Held(claim=claim, control=control, since=self._clock.elapsed())
         self._held[claim.run_id] = held
         self._running += 1
-        if claim.lost > 0:
+        if claim.solo:
             self._solo.add(claim.run_id)
         if self.free <= 0:
             self._room.clear()

@@ -62,6 +62,7 @@ class Runner:
         self.troubled_until = 0.0
         """Until when (elapsed) nothing should be claimed here: a run could not even be begun."""
         self.durations = Durations()
+        self._due_again = due_again
         self.completer = Completer(store, leases, self.decide_again, due_again)
 
     async def start(self, claims: Sequence[Claim], trust_until: float) -> None:
@@ -128,7 +129,7 @@ class Runner:
             attempt=claim.attempt,
             lease_generation=claim.lease_generation,
             timeout_seconds=definition.timeout_seconds,
-            solo=claim.lost > 0,
+            solo=claim.solo,
             trace=trace,
         )
         self._running += 1
@@ -176,7 +177,7 @@ class Runner:
         self._end(row, result, began_at, ended_at)
 
     def _end(self, row: Claimed, result: RunResult, started_at: float, finished_at: float) -> None:
-        self._leases.ended(row.claim)
+        self._vacate(row.claim)
         now = self._database_clock.at(finished_at)
         try:
             ended = ended_run(row, result, started_at=started_at, finished_at=finished_at, now=now)
@@ -195,9 +196,15 @@ class Runner:
         loop = asyncio.get_running_loop()
         return loop.call_later(max(0.0, seconds), control.stop, StopReason.CANCEL_REQUESTED)
 
+    def _vacate(self, claim: Claim) -> None:
+        """The handler has ended: its place is free."""
+        self._leases.ended(claim)
+        if claim.solo:
+            self._due_again()  # the next of the quarantined need not wait for the poll
+
     def _bury(self, claim: Claim, revision: int, reason: str) -> None:
         """The job goes dead with its reason; its neighbours run."""
-        self._leases.ended(claim)
+        self._vacate(claim)
         self.completer.put(buried(claim, revision, reason, self._clock.elapsed()))
 
     async def decide_again(self, moved: Sequence[EndedRun]) -> list[EndedRun]:

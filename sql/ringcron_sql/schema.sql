@@ -150,7 +150,7 @@ create table jobs (
 CREATE INDEX jobs_claimed ON jobs USING btree (lease_until) WHERE (state = 'claimed'::text);
 CREATE INDEX jobs_due ON jobs USING btree (handler, next_run_at, slot) WHERE (state = 'due'::text);
 CREATE INDEX jobs_named ON jobs USING btree (name, id) WHERE (name IS NOT NULL);
-CREATE INDEX jobs_quarantined ON jobs USING btree (next_run_at) WHERE ((state = 'due'::text) AND (lost > 0));
+CREATE INDEX jobs_quarantined ON jobs USING btree (next_run_at) WHERE ((state = 'due'::text) AND (lost > 1));
 CREATE INDEX jobs_set_aside ON jobs USING btree (state, id) WHERE (state = ANY (ARRAY['paused'::text, 'dead'::text, 'cancelled'::text]));
 -- partition jobs_far
 -- partition jobs_past

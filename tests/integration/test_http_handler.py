@@ -14,8 +14,8 @@ from aiohttp import web
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from ringcron import Fail
-from ringcron.clock import SystemClock
 from ringcron.addresses import AddressPolicy
+from ringcron.clock import SystemClock
 from ringcron_shard_worker.builtin.http import HttpHandler
 from ringcron_shard_worker.handler_process.context import Context
 

@@ -154,10 +154,10 @@ async def test_concurrent_claims_never_take_one_job_twice(
 async def test_a_quarantined_job_is_left_out_of_normal_claims_and_taken_alone(
     store: WorkerStore, connection: Connection
 ) -> None:
-    lost = await add_job(connection, lost=1)
-    sound = await add_job(connection)
+    lost = await add_job(connection, lost=2)
+    sound = [await add_job(connection), await add_job(connection, lost=1)]
 
-    assert [c.id for c in await claim(store)] == [sound]
+    assert {c.id for c in await claim(store)} == set(sound)
     assert [c.id for c in await claim(store, solo=True, batch=1)] == [lost]
 
 
@@ -213,7 +213,7 @@ async def test_a_stale_completion_is_refused_and_says_both_generations(
     assert [lease.job_id for lease in reaped] == [job]
 
     before_the_next_claim = await store.complete_runs(late)
-    (second,) = await claim(other, solo=True, batch=1)
+    (second,) = await claim(other)
     after_the_next_claim = await store.complete_runs(late)
 
     assert before_the_next_claim.written == after_the_next_claim.written == ()
@@ -331,11 +331,9 @@ async def test_a_job_that_kills_its_worker_three_times_is_dead_and_its_batch_mat
         await store.reap_leases(UNBOUNDED, expected_now=await database_now(connection))
 
     await lose(solo=False)
-    for _ in range(2):
-        await connection.execute(
-            "update jobs set next_run_at = next_run_at - interval '1 hour' where id = %s", (killer,)
-        )
-        await lose(solo=True)
+    await lose(solo=False)  # the mates with it, once more: it may have been the machine
+    await connection.execute("update jobs set next_run_at = next_run_at - interval '1 hour' where id = %s", (killer,))
+    await lose(solo=True)
 
     row = await row_of(connection, killer)
     assert (row["state"], row["lost"]) == ("dead", 3)
@@ -448,7 +446,7 @@ async def test_peek_tells_what_is_due_when_and_where(store: WorkerStore, connect
     await add_job(connection, due_in=-2, slot=5)
     await add_job(connection, due_in=20, slot=3000)
     await add_job(connection, due_in=-9, slot=7, handler="unknown")
-    await add_job(connection, due_in=-3, lost=1)
+    await add_job(connection, due_in=-3, lost=2)
     now = await database_now(connection)
 
     peek = await store.peek([("noop", Arc(lo=2000, hi=4095))], ["noop"], ["noop"], near(now))

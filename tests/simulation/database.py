@@ -135,7 +135,7 @@ class Database:
             if row.state == "due"
             and row.next_run_at <= latest
             and p["lo"] <= row.slot <= p["hi"]
-            and (row.lost > 0) == p["solo"]
+            and (row.lost > 1) == p["solo"]
             and row.handler in p["handlers"]
             and p["from_at"] <= row.next_run_at < p["until_at"]
         ]
@@ -170,12 +170,12 @@ class Database:
         lapse = min((row.lease_until for row in near if row.lease_until is not None), default=None)
         due = [row for row in near if row.state == "due"]
         wanted = p["wanted"]
-        solo = min((row.next_run_at for row in due if row.lost > 0 and row.handler in wanted), default=None)
+        solo = min((row.next_run_at for row in due if row.lost > 1 and row.handler in wanted), default=None)
         head = (now, _seconds(lapse, now), _seconds(solo, now))
         answer: Rows = []
         for rank, handler, lo, hi in zip(p["ranks"], p["handlers"], p["los"], p["his"], strict=True):
             first = min(
-                (row.next_run_at for row in due if row.lost == 0 and lo <= row.slot <= hi and row.handler == handler),
+                (row.next_run_at for row in due if row.lost <= 1 and lo <= row.slot <= hi and row.handler == handler),
                 default=None,
             )
             if first is not None:
@@ -286,7 +286,7 @@ class Database:
             becomes = "due"
             if row.cancel_requested and row.schedule is None:
                 becomes = "cancelled"
-            elif row.lost > 0 and row.lost + 1 >= row.max_lost:
+            elif row.lost > 1 and row.lost + 1 >= row.max_lost:
                 becomes = "dead"
             after = dataclasses.replace(
                 row,

@@ -1,8 +1,8 @@
 """`http`: one request to a target; 2xx succeeds.
 
-Invariants: every socket is made by `AddressPolicy.sockets`, which judges the very address that is then connected to; no redirect
-is followed; nothing of the answer's body beyond BODY_LIMIT is kept; the whole exchange, name look-up included, is over
-within the deadline. Proxies of the environment are not used.
+Invariants: every socket is made by `AddressPolicy.sockets`, which judges the very address that is then connected to; no
+redirect is followed; nothing of the answer's body beyond BODY_LIMIT is kept; the whole exchange, name look-up included,
+is over within the deadline. Proxies of the environment are not used.
 """
 
 from __future__ import annotations
@@ -47,7 +47,10 @@ class HttpHandler:
 
     async def _exchange(self, request: Request, refusals: list[str]) -> dict[str, Any]:
         connector = aiohttp.TCPConnector(
-            resolver=self._resolver, use_dns_cache=False, socket_factory=self._policy.sockets(refusals), force_close=True
+            resolver=self._resolver,
+            use_dns_cache=False,
+            socket_factory=self._policy.sockets(refusals),
+            force_close=True,
         )
         async with (
             aiohttp.ClientSession(

@@ -13,7 +13,7 @@ with pick as materialized (
         from jobs j
         where j.state = 'due'
           and j.handler = wanted.handler
-          and (j.lost > 0) = %(solo)s
+          and (j.lost > 1) = %(solo)s
           and j.next_run_at >= %(from_at)s and j.next_run_at < %(until_at)s
           and j.next_run_at <= now() - make_interval(secs => %(overdue)s)
           and j.slot between %(lo)s and %(hi)s

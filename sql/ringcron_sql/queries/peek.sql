@@ -13,7 +13,7 @@ lapse as materialized (
 solo as materialized (
     select j.next_run_at
     from jobs j
-    where j.state = 'due' and j.lost > 0 and j.handler = any (%(wanted)s::text[])
+    where j.state = 'due' and j.lost > 1 and j.handler = any (%(wanted)s::text[])
       and j.next_run_at >= %(from_at)s and j.next_run_at < %(until_at)s
     order by j.next_run_at
     limit 1),
@@ -23,7 +23,7 @@ present as materialized (
     cross join lateral (
         select j.next_run_at
         from jobs j
-        where j.state = 'due' and j.handler = wanted.handler and j.lost = 0
+        where j.state = 'due' and j.handler = wanted.handler and j.lost <= 1
           and j.next_run_at >= %(from_at)s and j.next_run_at < %(until_at)s
         order by j.next_run_at
         limit 1) as first)
@@ -40,7 +40,7 @@ left join lateral (
            case when asked.lo = 0 and asked.hi = 4095 then present.next_run_at else (
                select j.next_run_at
                from jobs j
-               where j.state = 'due' and j.handler = asked.handler and j.lost = 0
+               where j.state = 'due' and j.handler = asked.handler and j.lost <= 1
                  and j.next_run_at >= %(from_at)s and j.next_run_at < %(until_at)s
                  and j.slot between asked.lo and asked.hi
                order by j.next_run_at

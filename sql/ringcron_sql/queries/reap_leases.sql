@@ -1,5 +1,5 @@
 -- Take back lapsed leases: a run row `lost`, and the job due again; dead where it was lost too often, the last time alone
--- (a row with lost > 0 is only ever claimed alone, so its worker fell with nothing else).
+-- (a row with lost > 1 is only ever claimed alone, so its worker fell with nothing else).
 -- now() in the predicate, not clock_timestamp(): that one cannot be an index condition. The statement does nothing where
 -- the database's clock is more than a second off what this reaper expected: after a step the owners get one lease.
 -- What waited for the run (after_current) takes effect as far as it needs no tick: cancel, pause. The rest, and a cancel
@@ -9,7 +9,7 @@ with lapsed as materialized (
     select j.id, j.next_run_at, j.lease_generation, j.attempt, j.scheduled_for, j.cause, j.lease_owner, j.claimed_at,
            case
                when j.after_current ? 'cancel' or (j.cancel_requested and j.schedule is null) then 'cancelled'
-               when j.lost > 0 and j.lost + 1 >= j.max_lost then 'dead'
+               when j.lost > 1 and j.lost + 1 >= j.max_lost then 'dead'
                when j.after_current ? 'pause' then 'paused'
                else 'due' end as becomes
     from jobs j

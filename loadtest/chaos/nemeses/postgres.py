@@ -12,11 +12,14 @@ from typing import Final
 
 from loadtest.chaos.history import History
 from loadtest.chaos.nemeses.base import EVERYTHING, Bite, Nemesis
+from loadtest.chaos.nemeses.workers import busiest
 from loadtest.usage import trees_of
 
 BETWEEN_SECONDS: Final = 12.0
 AWAY_SECONDS: Final = 20.0
 READY_SECONDS: Final = 60.0
+LATE_SECONDS: Final = 1.0
+SOONER_SECONDS: Final = 0.5
 FULL_SECONDS: Final = 20.0
 FILLER: Final = "filler"
 OWNERS_SHARE: Final = 0.5
@@ -87,7 +90,8 @@ class Away(PostgresNemesis):
 
 
 class Frozen(PostgresNemesis):
-    """N7: every process of PostgreSQL is stopped (SIGSTOP) for a lease and 5 s: connections stay open and dumb."""
+    """N7: every process of PostgreSQL is stopped (SIGSTOP) for a lease and 5 s: connections stay open and dumb. One
+    worker is stopped as well when it goes on, for less than a lease: it must be given the time to renew."""
 
     number = "N7"
     title = "PostgreSQL freezes for longer than a lease"
@@ -96,13 +100,24 @@ class Frozen(PostgresNemesis):
         process = self.arena.postgres.process
         if process is None or process.poll() is not None:
             return
+        late = busiest(self)
+        began = self.faults.clock.elapsed()
         self.arena.forget_database()
-        with self.faults.during(self.number, EVERYTHING, after=self.arena.plan.lease * OWNERS_SHARE):
-            self._send(signal.SIGSTOP)
-            try:
-                yield self.arena.plan.lease + 5.0
-            finally:
-                self._send(signal.SIGCONT)
+        try:
+            with self.faults.during(self.number, EVERYTHING, after=self.arena.plan.lease * OWNERS_SHARE):
+                self._send(signal.SIGSTOP)
+                try:
+                    yield self.arena.plan.lease + 5.0 - LATE_SECONDS
+                    if late is not None:
+                        late.pause()
+                    yield LATE_SECONDS
+                finally:
+                    self._send(signal.SIGCONT)
+            yield self.arena.plan.lease * OWNERS_SHARE - SOONER_SECONDS
+        finally:
+            if late is not None:
+                late.resume()
+                self.faults.add(self.number, f"{late.name}.", began, after=self.arena.plan.lease)
         self.rounds += 1
         yield BETWEEN_SECONDS
 

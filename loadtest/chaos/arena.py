@@ -164,11 +164,12 @@ class Arena:
         self.until(lambda: _answers(self.api_port), "the API answers")
         self.until(self.is_shared_out, "the workers own the ring")
 
-    def start_worker(self, name: str) -> None:
+    def start_worker(self, name: str, *, environment: Mapping[str, str] | None = None) -> None:
         """Start that worker, or start it again."""
         self.workers[name] = self._start(
             "worker",
             name,
+            environment=environment,
             handlers=("loadtest.chaos.handlers",),
             concurrency=self.plan.concurrency,
             lease_seconds=self.plan.lease,

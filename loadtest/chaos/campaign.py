@@ -88,7 +88,7 @@ class Campaign:
         return workload
 
     def _make_faults(self, arena: Arena, clock: SystemClock, progress: Progress) -> None:
-        turns = list(self._turns())
+        turns = list(self.turns())
         if not turns:
             self._wait(arena, clock, self.seconds)
             return
@@ -101,7 +101,7 @@ class Campaign:
             for number_ in turn:
                 self.active[number_] = self.active.get(number_, 0.0) + clock.elapsed() - began
 
-    def _turns(self) -> Iterator[tuple[str, ...]]:
+    def turns(self) -> Iterator[tuple[str, ...]]:
         """Who is at work in each segment: each as often as the others, in an order by the seed."""
         numbers = list(self.nemeses)
         if not numbers:

@@ -31,7 +31,7 @@ FAULTS: Final[Mapping[str, tuple[str, ...]]] = {
     "cancel-without-state": ("N21",),
     "attempt-at-failure": ("N1",),
     "renewal-ignores-owner": ("N2",),
-    "reaper-trusts-one-reading": ("N7",),
+    "reaper-trusts-one-reading": ("N6",),
 }
 """Which nemeses bring each to light."""
 

@@ -19,7 +19,7 @@ LIBRARY: Final = "usr/lib/*/faketime/libfaketimeMT.so.1"
 
 
 class WrongClocks(Nemesis):
-    """N15: a worker is started again with a wall clock that is hours off or runs fast (libfaketime; elapsed time is left
+    """N15: a worker is started again with a wall clock that is hours off or runs fast (libfaketime leaves elapsed time
     alone), and later with the right one. It must start nothing early, and keep nothing from starting."""
 
     number = "N15"

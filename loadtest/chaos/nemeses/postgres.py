@@ -18,7 +18,6 @@ from loadtest.usage import trees_of
 BETWEEN_SECONDS: Final = 12.0
 AWAY_SECONDS: Final = 20.0
 READY_SECONDS: Final = 60.0
-LATE_SECONDS: Final = 1.0
 SOONER_SECONDS: Final = 0.5
 FULL_SECONDS: Final = 20.0
 FILLER: Final = "filler"
@@ -75,23 +74,34 @@ class Restarting(PostgresNemesis):
 
 
 class Away(PostgresNemesis):
-    """N6: PostgreSQL is stopped for 20 s."""
+    """N6: PostgreSQL is stopped for 20 s. One worker is stopped when it comes back, for less than a lease: it must be
+    given the time to hand back what it holds, whoever sees that its leases have lapsed."""
 
     number = "N6"
     title = "PostgreSQL is away for longer than a lease"
 
     def round(self) -> Iterator[float]:
-        with self.faults.during(self.number, EVERYTHING, after=self.arena.plan.lease * OWNERS_SHARE):
-            self.crash()
-            yield AWAY_SECONDS
-            yield from self.come_back()
+        late = busiest(self)
+        began = self.faults.clock.elapsed()
+        try:
+            with self.faults.during(self.number, EVERYTHING, after=self.arena.plan.lease * OWNERS_SHARE):
+                self.crash()
+                yield AWAY_SECONDS
+                if late is not None:
+                    late.pause()
+                yield from self.come_back()
+            yield self.arena.plan.lease * OWNERS_SHARE - SOONER_SECONDS
+        finally:
+            if late is not None:
+                late.resume()
+                self.faults.add(self.number, f"{late.name}.", began, after=self.arena.plan.lease)
         self.rounds += 1
         yield BETWEEN_SECONDS
 
 
 class Frozen(PostgresNemesis):
-    """N7: every process of PostgreSQL is stopped (SIGSTOP) for a lease and 5 s: connections stay open and dumb. One
-    worker is stopped as well when it goes on, for less than a lease: it must be given the time to renew."""
+    """N7: every process of PostgreSQL is stopped (SIGSTOP) for a lease and 5 s: connections stay open and dumb,
+    and what was said into them is done when it thaws."""
 
     number = "N7"
     title = "PostgreSQL freezes for longer than a lease"
@@ -100,24 +110,13 @@ class Frozen(PostgresNemesis):
         process = self.arena.postgres.process
         if process is None or process.poll() is not None:
             return
-        late = busiest(self)
-        began = self.faults.clock.elapsed()
         self.arena.forget_database()
-        try:
-            with self.faults.during(self.number, EVERYTHING, after=self.arena.plan.lease * OWNERS_SHARE):
-                self._send(signal.SIGSTOP)
-                try:
-                    yield self.arena.plan.lease + 5.0 - LATE_SECONDS
-                    if late is not None:
-                        late.pause()
-                    yield LATE_SECONDS
-                finally:
-                    self._send(signal.SIGCONT)
-            yield self.arena.plan.lease * OWNERS_SHARE - SOONER_SECONDS
-        finally:
-            if late is not None:
-                late.resume()
-                self.faults.add(self.number, f"{late.name}.", began, after=self.arena.plan.lease)
+        with self.faults.during(self.number, EVERYTHING, after=self.arena.plan.lease * OWNERS_SHARE):
+            self._send(signal.SIGSTOP)
+            try:
+                yield self.arena.plan.lease + 5.0
+            finally:
+                self._send(signal.SIGCONT)
         self.rounds += 1
         yield BETWEEN_SECONDS
 

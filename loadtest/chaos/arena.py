@@ -27,6 +27,7 @@ from urllib.parse import urlsplit
 
 import psycopg
 
+from loadtest.chaos.disk import mounted, unmount
 from loadtest.chaos.sink import ADDRESS_VARIABLE
 from loadtest.chaos.steering import Steering
 from loadtest.chaos.truth import install_audit
@@ -50,7 +51,6 @@ POSTGRES_SETTINGS: Final[Mapping[str, str]] = {
 }
 SOURCE_ROOTS: Final = ("", "core", "sql", "coordinator", "shard_worker", "api")
 """Of this tree, so that a changed copy of it runs its own programs."""
-DISK_SIZE: Final = "700m"
 START_SECONDS: Final = 180.0
 LOOK_SECONDS: Final = 0.1
 CARVED_DAYS: Final = 10
@@ -141,7 +141,7 @@ class Arena:
         """Everything, until the workers own the ring. Raises LocalServerError, ClusterError."""
         self._progress.say("starting PostgreSQL, ZooKeeper and the sink")
         if self.plan.small_disk:
-            self._mount()
+            self.disk = mounted(self.folder / "postgres")
         self.postgres.start()
         self.zookeeper.start()
         asyncio.run(migrate(self.postgres.url))
@@ -258,7 +258,7 @@ class Arena:
         self.zookeeper.kill()
         self.postgres.stop()
         if self.disk is not None:
-            subprocess.run(["umount", "--lazy", str(self.disk)], check=False, capture_output=True)
+            unmount(self.disk)
 
     def _start(
         self, kind: str, name: str, *, environment: Mapping[str, str] | None = None, **settings: object
@@ -289,17 +289,6 @@ class Arena:
             targets[f"worker-{number}/postgres"] = self.postgres.port, True
             targets[f"worker-{number}/zookeeper"] = self.zookeeper.port, False
         self.steering = Steering(targets, self._environment, self.folder / "proxy.log")
-
-    def _mount(self) -> None:
-        """A small tmpfs for PostgreSQL's folder. Needs root, and a kernel that lets it."""
-        folder = self.folder / "postgres"
-        folder.mkdir()
-        command = ["mount", "-t", "tmpfs", "-o", f"size={DISK_SIZE},mode=755", "tmpfs", str(folder)]
-        try:
-            mounted = subprocess.run(command, check=False, capture_output=True).returncode == 0
-        except OSError:
-            mounted = False
-        self.disk = folder if mounted else None
 
     def _start_sink(self) -> None:
         port = free_port()

@@ -10,12 +10,13 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 
 from loadtest.chaos.arena import Arena
+from loadtest.chaos.asked import Asked
 from loadtest.chaos.campaign import Campaign
 from loadtest.chaos.history import Call, Fault, History, Hit, Job, Settings, Version
 from loadtest.chaos.sink import Told, read_told
 from loadtest.chaos.truth import read_runs, read_skips, read_versions
 from loadtest.chaos.watcher import Watcher
-from loadtest.chaos.workload import RETRY, Asked, Workload
+from loadtest.chaos.workload import RETRY, Workload
 
 SETTLED_SECONDS = 0.5
 """A tick so short before the last reading may still be decided after it."""

@@ -36,6 +36,8 @@ class Version:
     cause: str = "schedule"
     attempt: int = 0
     slot: int = 0
+    writer: str | None = None
+    """Who made the change, as its connection is named: a worker's id, perhaps with `/renew`."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -69,7 +69,7 @@ def versions_from(rows: Iterable[Sequence[Any]]) -> list[Version]:
 
 
 def _version(seq: int, at: float, change: Any, job: str, row: Sequence[Any]) -> Version:
-    state, generation, owner, lease_until, next_run_at, scheduled_for, cause, attempt, slot = row
+    state, generation, owner, lease_until, next_run_at, scheduled_for, cause, attempt, slot, writer = row
     return Version(
         seq=seq,
         at=at,
@@ -84,4 +84,5 @@ def _version(seq: int, at: float, change: Any, job: str, row: Sequence[Any]) -> 
         cause=cause,
         attempt=attempt,
         slot=slot,
+        writer=writer,
     )

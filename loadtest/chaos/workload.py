@@ -11,23 +11,19 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import math
 import random
 import secrets
 import threading
 from collections.abc import Coroutine
-from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, Final
 
+from loadtest.chaos.asked import ANCHOR, Asked, wire
 from loadtest.chaos.calls import Caller
 from loadtest.chaos.handlers import ASYNC, PLAIN
 from ringcron.clock import SystemClock
 
 MINUTE: Final = 60
 DAY: Final = 86400.0
-ANCHOR: Final = 1767225600.0
-"""2026-01-01, a whole minute: ticks are so many periods after it."""
 PERIODS: Final = (4, 5, 7, 10, 12)
 """Seconds between the ticks of the `every` jobs."""
 RECURRING_SHARE: Final = 0.3
@@ -52,31 +48,6 @@ STORM_A_SECOND: Final = 12.0
 CALLS_OUT: Final = 24
 """While so many calls are out, nothing new is asked for: load that nobody can serve proves nothing."""
 RETRY: Final = {"maxAttempts": 4, "minBackoff": "PT0.5S", "maxBackoff": "PT2S", "maxLost": 50}
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Asked:
-    """What one name stands for. Instants in Unix seconds of the database's clock."""
-
-    name: str
-    run_at: float | None = None
-    every: int | None = None
-    start: float = 0.0
-    end: float = 0.0
-    moved: bool = False
-    """Its instant was changed afterwards: its ticks are not known."""
-
-    def ticks(self, created_at: float) -> tuple[float, ...]:
-        """The ticks from its creation to its end; none of a one-off."""
-        if self.every is None:
-            return ()
-        number = math.ceil((self.start - ANCHOR) / self.every)
-        ticks = []
-        while (tick := ANCHOR + number * float(self.every)) <= self.end:
-            if tick > created_at:
-                ticks.append(tick)
-            number += 1
-        return tuple(ticks)
 
 
 class Workload:
@@ -123,7 +94,7 @@ class Workload:
                 job: dict[str, Any] = {
                     "handler": ASYNC,
                     "payload": {"seconds": 0.05},
-                    "runAt": _wire(due),
+                    "runAt": wire(due),
                     "retry": dict(RETRY),
                 }
                 jobs = [{**job, "name": f"{name}-{number}"} for number in range(count)]
@@ -170,10 +141,10 @@ class Workload:
         if job_id is None or one.run_at is None:
             return
         await asyncio.sleep(max(0.0, one.run_at - self.now() + self._random.uniform(-AROUND_SECONDS, 0.1)))
-        await self.caller.patch(job_id, {"runAt": _wire(round(self.now() + DAY, 3))})
+        await self.caller.patch(job_id, {"runAt": wire(round(self.now() + DAY, 3))})
         await asyncio.sleep(self._random.uniform(0, 0.3))
         for _ in range(MOVES_BACK):
-            if await self.caller.patch(job_id, {"runAt": _wire(round(self.now(), 3))}) not in (None, 503):
+            if await self.caller.patch(job_id, {"runAt": wire(round(self.now(), 3))}) not in (None, 503):
                 return
             await asyncio.sleep(1.0)
 
@@ -181,7 +152,7 @@ class Workload:
         """A one-off that takes so long, as the API is asked for it."""
         at = round(run_at if run_at is not None else self.now() + due_in, 3)
         job = self._job(seconds)
-        job["runAt"] = _wire(at)
+        job["runAt"] = wire(at)
         self.asked[job["name"]] = Asked(name=job["name"], run_at=at)
         return job
 
@@ -230,15 +201,15 @@ class Workload:
             job = self._job(seconds)
             job["schedule"] = {
                 "every": f"PT{period}S",
-                "anchor": _wire(ANCHOR),
-                "startAt": _wire(start),
-                "endAt": _wire(self._end),
+                "anchor": wire(ANCHOR),
+                "startAt": wire(start),
+                "endAt": wire(self._end),
             }
             self.asked[job["name"]] = Asked(name=job["name"], every=period, start=start, end=self._end)
             jobs.append(job)
         for _ in range(CRON_JOBS):
             job = self._job(self._seconds())
-            job["schedule"] = {"cron": "* * * * *", "startAt": _wire(start), "endAt": _wire(self._end)}
+            job["schedule"] = {"cron": "* * * * *", "startAt": wire(start), "endAt": wire(self._end)}
             self.asked[job["name"]] = Asked(name=job["name"], every=MINUTE, start=start, end=self._end)
             jobs.append(job)
         return jobs
@@ -317,7 +288,3 @@ class Workload:
 
     def _seconds(self) -> float:
         return self._random.uniform(0.2, 1.0) if self._random.random() < 0.7 else self._random.uniform(1.0, 3.0)
-
-
-def _wire(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).isoformat().replace("+00:00", "Z")

@@ -52,7 +52,7 @@ def in_order() -> History:
         versions=[
             version(1, T - 10, "due", 0, change="insert"),
             version(2, T, "claimed", 1),
-            version(3, T + 2, "claimed", 1, lease_until=T + 8),
+            version(3, T + 2, "claimed", 1, lease_until=T + 8, writer=f"{A}/renew"),
             version(4, T + 8.2, "due", 1, next_run_at=T + 8.2),
             version(5, T + 8.5, "claimed", 2, owner=B, attempt=2),
             version(6, T + 9, "done", 2),
@@ -182,6 +182,8 @@ def test_a_forged_history_fails_by_its_name(name: str) -> None:
         ("I8", _with(in_order(), hits=[*in_order().hits, hit(2, T + 8.95, T + 9, worker=B, attempt=2)])),
         ("I4", _with(in_order(), hits=[hit(1, T + 0.01, T + 9.5), *in_order().hits[1:]])),
         ("I6", _with(in_order(), calls=[Call(kind="cancel", invoked=T, ended=T, outcome="ok", status=204, job="j")])),
+        ("I3", with_versions(in_order(), version(3, T + 2, "claimed", 1, lease_until=T + 8, writer=f"{B}/renew"))),
+        ("I3", with_versions(in_order(), version(2, T, "claimed", 1, writer=B))),
         ("I7", _with(in_order(), calls=[Call(kind="create", invoked=T, ended=T, outcome="fail", status=422, job="j")])),
         ("I10", recurring(skips=[missed(T + 20, T + 25, 2)])),
         ("I10", recurring(skips=[missed(T + 10, T + 20, 2)])),

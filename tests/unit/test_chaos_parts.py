@@ -6,6 +6,7 @@ import struct
 
 import pytest
 
+from loadtest.chaos.asked import ANCHOR, Asked
 from loadtest.chaos.campaign import Campaign
 from loadtest.chaos.history import Fault, History, Hit, Run, Version, Violation
 from loadtest.chaos.nemeses import NEMESES, QUICK
@@ -14,7 +15,6 @@ from loadtest.chaos.proxy import Answers, Statements
 from loadtest.chaos.sink import told_from
 from loadtest.chaos.telling import told
 from loadtest.chaos.timeline import draw, leases_of
-from loadtest.chaos.workload import ANCHOR, Asked
 
 JOB = "01900000-0000-7000-8000-000000000001"
 SSL = struct.pack("!II", 8, 80877103)

@@ -98,12 +98,20 @@ def an_outage_convicts_nobody(history: History) -> Iterator[Violation]:
 
 
 def only_the_holder_writes(history: History) -> Iterator[Violation]:
-    """I3: a renewal keeps generation and owner; a lease is closed under its own generation, and the run row that
-    closes it is of that generation and owner; nothing closes a lease that is closed."""
+    """I3: only its owner begins or prolongs a lease; a renewal keeps generation and owner; a lease is closed under its
+    own generation, and the run row that closes it is of that generation and owner; nothing closes a lease that is
+    closed."""
     for job, versions in history.versions_of.items():
         closed: dict[int, Version] = {}
         holders: dict[int, str | None] = {}
         for before, after in pairwise(versions):
+            if _is_strange(before, after):
+                yield Violation(
+                    invariant="I3",
+                    job=job,
+                    message=f"{after.writer} wrote the lease of {after.owner}",
+                    evidence=(before, after),
+                )
             if before.state != CLAIMED:
                 continue
             holders[before.generation] = before.owner
@@ -141,6 +149,13 @@ def only_the_holder_writes(history: History) -> Iterator[Violation]:
                     f"{holders[run.generation]} held it",
                     evidence=(run, closed[run.generation]),
                 )
+
+
+def _is_strange(before: Version, after: Version) -> bool:
+    """Whether a lease was begun or prolonged by another than its owner."""
+    if after.state != CLAIMED or after.writer is None or before.lease_until == after.lease_until:
+        return False
+    return after.writer.partition("/")[0] != after.owner
 
 
 def _claims(before: Version, after: Version) -> bool:

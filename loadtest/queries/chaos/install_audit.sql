@@ -15,7 +15,8 @@ create table chaos_audit (
     scheduled_for timestamptz not null,
     cause         text        not null,
     attempt       integer     not null,
-    slot          integer     not null
+    slot          integer     not null,
+    writer        text        not null default current_setting('application_name')
 );
 
 create function chaos_note() returns trigger language plpgsql as $$

@@ -25,7 +25,7 @@ from ringcron.clock import SystemClock
 GENEROSITY: Final = 3
 FLOOR_SECONDS: Final = 60.0
 LONGEST_RUN: Final = 24.0
-PROBES: Final = 150
+PROBES: Final = 100
 PROBE_NAME: Final = "probe"
 PROBE_ROUNDS: Final = 4
 SPARE: Final = 2
@@ -75,6 +75,7 @@ class Liveness:
         idle = self._probe(bound)
         if idle:
             found.append(f"V5: no work is done by {', '.join(sorted(idle))}")
+        progress.say("connections and threads are to be as before")
         if not self._until(lambda: self._count_connections() <= self._connections + SPARE, bound):
             found.append(f"V6: {self._count_connections()} connections, {self._connections} before the first fault")
         if not self._until(lambda: self._most_threads() <= self._threads + SPARE, bound):

@@ -43,6 +43,7 @@ HASTY_SHARE: Final = 0.05
 HASTY_SECONDS: Final = 7.0
 """When a stopped worker wakes, such a run is over there, and goes on where it was begun again: its completion goes out
 in the same breath as the renewal, and only the fence stands against it."""
+PROBES_AT_ONCE: Final = 8
 AROUND_SECONDS: Final = 0.005
 STORM_A_SECOND: Final = 12.0
 CALLS_OUT: Final = 24
@@ -98,7 +99,13 @@ class Workload:
                     "retry": dict(RETRY),
                 }
                 jobs = [{**job, "name": f"{name}-{number}"} for number in range(count)]
-                await asyncio.gather(*(caller.create(job) for job in jobs))
+                few = asyncio.Semaphore(PROBES_AT_ONCE)
+
+                async def create_one(one: dict[str, Any]) -> None:
+                    async with few:
+                        await caller.create(one)
+
+                await asyncio.gather(*map(create_one, jobs))
                 self.caller.calls += caller.calls
                 self.asked |= {one["name"]: Asked(name=one["name"], run_at=due) for one in jobs}
 

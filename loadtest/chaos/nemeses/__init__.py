@@ -9,7 +9,7 @@ from loadtest.chaos.nemeses.base import Bite, FaultLog, Nemesis, Stage
 from loadtest.chaos.nemeses.clocks import WrongClocks
 from loadtest.chaos.nemeses.coordinators import KillingLeader, StoppingLeader
 from loadtest.chaos.nemeses.network import Cutting, FromPostgres, FromZooKeeper, OneWay
-from loadtest.chaos.nemeses.postgres import Away, Frozen, Full, Restarting
+from loadtest.chaos.nemeses.postgres import Away, Frozen, Full, Restarting, Snapshot
 from loadtest.chaos.nemeses.workers import Flocking, Killing, Misbehaving, Rolling, Stopping
 from loadtest.chaos.nemeses.zookeeper import Deleting, Expiring, Outage
 
@@ -39,6 +39,7 @@ NEMESES: Final[dict[str, type[Nemesis]]] = {
         Herd,
         Storm,
         Moving,
+        Snapshot,
         Deleting,
     )
 }

@@ -13,11 +13,13 @@ from typing import Final
 from loadtest.chaos.history import History
 from loadtest.chaos.nemeses.base import EVERYTHING, Bite, Nemesis
 from loadtest.chaos.nemeses.workers import busiest
+from loadtest.database import Database
 from loadtest.usage import trees_of
 
 BETWEEN_SECONDS: Final = 12.0
 AWAY_SECONDS: Final = 20.0
 READY_SECONDS: Final = 60.0
+HELD_SECONDS: Final = 30.0
 SOONER_SECONDS: Final = 0.5
 FULL_SECONDS: Final = 20.0
 FILLER: Final = "filler"
@@ -184,3 +186,18 @@ class Full(PostgresNemesis):
             counted=refused,
             wanted=1,
         )
+
+
+class Snapshot(Nemesis):
+    """N23: somebody holds an old snapshot, so that nothing that dies can be cleared away. The server may end it."""
+
+    number = "N23"
+    title = "an old snapshot is held"
+
+    def round(self) -> Iterator[float]:
+        with Database(self.arena.postgres.url) as database, self.faults.during(self.number, "snapshot"):
+            database.run("chaos/begin_snapshot")
+            database.run("chaos/hold_snapshot")
+            self.rounds += 1
+            yield HELD_SECONDS
+        yield 1.0

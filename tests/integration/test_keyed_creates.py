@@ -13,7 +13,7 @@ import pytest
 from prometheus_client import REGISTRY
 
 from ringcron.clock import SystemClock
-from ringcron.errors import JobAlreadyClaimed, RingcronError
+from ringcron.errors import JobAlreadyClaimed, RingcronError, StoreUnavailable
 from ringcron.models import Definition
 from ringcron.slots import new_job_id
 from ringcron.store.api import SESSION_OPTIONS, ApiStore
@@ -166,8 +166,12 @@ async def test_racing_batches_and_single_creates_never_deadlock(
 
     async def single(turn: int) -> Outcome:
         one = creation(now, random.Random(turn).choice(keys), OnConflict.REPLACE, turn)
-        what, job = await store.insert_job(one.new, one.on_conflict)
-        return Stored(what, job.id, job.next_run_at)
+        while True:
+            try:
+                what, job = await store.insert_job(one.new, one.on_conflict)
+                return Stored(what, job.id, job.next_run_at)
+            except StoreUnavailable:
+                continue  # a busy machine: a caller would ask again, too
 
     await asyncio.gather(*(batch(turn) for turn in range(8)), *(single(turn) for turn in range(10)))
     assert deadlocks() == before

@@ -21,7 +21,8 @@ from ringcron.slots import new_job_id
 from ringcron.store.acting import DeadFilter
 from ringcron.store.api import SESSION_OPTIONS, ApiStore
 from ringcron.store.connection import Connection
-from ringcron.store.creating import Created, NewJob, OnConflict, create
+from ringcron.store.creating import Created, NewJob, OnConflict
+from ringcron.store.keyed import create
 from ringcron.store.listing import JobFilter
 from ringcron.store.pool import Pool
 from tests.support.jobs import add_job, database_now

@@ -11,7 +11,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-async def until(condition: Callable[[], T | Awaitable[T]], *, seconds: float = 10.0, what: str = "") -> T:
+async def until(condition: Callable[[], T | Awaitable[T]], *, seconds: float = 30.0, what: str = "") -> T:
     """The first true value of `condition` (a plain or an async function). AssertionError after `seconds`.
 
     An exception of the condition is raised at once; a condition that may fail for a while catches it itself.
@@ -27,7 +27,7 @@ async def until(condition: Callable[[], T | Awaitable[T]], *, seconds: float = 1
         await asyncio.sleep(0.01)
 
 
-def until_sync(condition: Callable[[], T], *, seconds: float = 10.0, what: str = "") -> T:
+def until_sync(condition: Callable[[], T], *, seconds: float = 30.0, what: str = "") -> T:
     """`until` for tests that have no event loop."""
     deadline = time.monotonic() + seconds
     while True:

@@ -35,6 +35,8 @@ JOB: dict[str, Any] = {
     "deadReason": None,
     "retry": {"maxAttempts": 5, "minBackoff": "PT5S", "maxBackoff": "PT1H", "multiplier": 2.0, "maxLost": 3},
     "timeout": "P400D",
+    "alertAfterLate": "PT15M",
+    "alertIfNoSuccessFor": None,
     "overlap": "skip",
     "catchup": "latest",
     "catchupWindow": "P365D",

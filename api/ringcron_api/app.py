@@ -64,11 +64,12 @@ def make_app(
         app[POOL] = PoolReader(app[STORE], clock)
         app[SHARDS] = ShardReader(app[POOL])
         app[FORECASTER] = Forecaster(app[STORE], app[POOL], clock)
-        app[PAINTER] = Painter(app[STORE], app[POOL], clock)
+        app[PAINTER] = Painter(app[STORE], app[POOL], app[FORECASTER], clock)
         app[STREAM] = Stream(app[PAINTER], clock)
         ring = KeyRing(KeyStore(pool, clock=clock), clock)
         app[ACCESS] = Access(ring, operations, may_be_open=may_be_open, now=app[STORE].now)
         yield
+        await app[PAINTER].close()
         await ring.close()
         await pool.close()
 

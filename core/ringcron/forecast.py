@@ -58,6 +58,8 @@ class Prediction:
     peak_second: int | None
     """The one with the most due jobs; None: nothing is due."""
     peak_due: int
+    worst_second: int
+    """The one from which on the last job waits longest; 0 also where what waits at the start is the worst."""
     worst_delay_seconds: float | None
     """How late the last job of the worst moment starts; None: nobody runs anything."""
     clears_after_seconds: int | None
@@ -138,6 +140,7 @@ def predict(coming: Coming, *, backlog_work: float, capacity: int) -> Prediction
     return Prediction(
         peak_second=coming.due.index(peak_due) if peak_due else None,
         peak_due=peak_due,
+        worst_second=worst_at,
         worst_delay_seconds=worst_delay,
         clears_after_seconds=0 if worst <= 0 else clears,
     )

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
+from uuid import UUID
 
 import pytest
 
-from ringcron.models import Arc, Slice
+from ringcron.alerts import AlertKind
+from ringcron.models import Arc, JobState, Slice
 from ringcron.store.lag import Lag, SlotLag
 from ringcron.store.looking import Transit
 from ringcron.store.snapshot import Pace
+from ringcron_api.dashboard.alarms import Alarm, Alarms
+from ringcron_api.dashboard.alert_parts import alarms_table
 from ringcron_api.dashboard.charts import ahead_chart, pace_chart
 from ringcron_api.dashboard.markup import Markup, join, tag
 from ringcron_api.dashboard.phrases import counted, slots, span
 from ringcron_api.dashboard.ring_drawing import Strip, group_size, level_of, ring_svg, strip_of
 from ringcron_api.shards import RingView, SlotLate, ring_of
+from tests.support.spikes import spike_ahead
 from tests.support.values import report_of
 
 NOW = datetime(2027, 1, 1, tzinfo=UTC)
@@ -101,8 +106,27 @@ def test_charts_have_gaps_where_nobody_looked() -> None:
     assert waited.count("Z") == 2
     assert "at most 5 jobs waited, at most 3 runs began in a second" in chart
     assert pace_chart(Pace(until=NOW)).count("<svg") == 1
-    ahead = ahead_chart({1: 4, 3: 9, 3600: 1}, NOW)
+    due = {0: 4, 2: 9, 3599: 1}
+    ahead = ahead_chart(spike_ahead(due, start=NOW).outlook.coming)
     (bars,) = re.findall(r'd="([^"]+)" class="ahead"', ahead)
     assert bars.startswith("M0 120v-")
     assert bars.count("M") == 2  # the first two fall into the same five seconds
     assert "14 jobs, at most 9 in a second" in ahead
+
+
+def test_alerts_are_a_table_with_links() -> None:
+    alarm = Alarm(
+        job_id=UUID(int=7),
+        job="<nightly>",
+        handler="log",
+        state=JobState.PAUSED,
+        kind=AlertKind.NO_SUCCESS,
+        since=NOW,
+        limit_seconds=86400,
+    )
+    drawn = alarms_table(Alarms(found=(alarm,), capped=True))
+    assert f'<a href="/dashboard/jobs/{UUID(int=7)}">&lt;nightly&gt;</a>' in drawn
+    assert "has had no success for 1 d" in drawn
+    assert "2027-01-01 00:00:00" in drawn
+    assert "there may be more" in drawn
+    assert "No job breaches an alert." in alarms_table(Alarms())

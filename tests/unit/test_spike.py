@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import pytest
 
 from ringcron.store.bounds import Bounds
-from ringcron.store.lag import Lag, SlotLag
-from ringcron.store.snapshot import PACE_SECONDS, Pace, Snapshot, continued, span_to_count
-from ringcron_api.dashboard.spike import mean_run_seconds, outlook_of, scale_top, workers_for
+from ringcron.store.snapshot import PACE_SECONDS, Pace, continued, span_to_count
+from ringcron_api.dashboard.spike import Spike, scale_top
+from ringcron_api.dashboard.spike_words import sentence
+from tests.support.spikes import spike_ahead
 
 NOW = datetime(2027, 1, 1, 13, tzinfo=UTC)
 SECOND = int(NOW.timestamp())
@@ -20,51 +20,51 @@ def pace(started: int, running: int, seconds: int = 60) -> Pace:
     return Pace(until=NOW, due=(0,) * seconds, running=(running,) * seconds, started=(started,) * seconds)
 
 
-def snapshot(due: int = 0, **columns: Any) -> Snapshot:
-    slots = (SlotLag(handler="log", slot=1, due=due, lag_seconds=1.0),) if due else ()
-    values: dict[str, Any] = {
-        "taken_at": NOW,
-        "age_seconds": 0.0,
-        "lag": Lag(taken_at=NOW, slots=slots),
-        "pace": pace(4, 20),
-    }
-    return Snapshot(**(values | columns))
+def test_the_spike_of_the_readme() -> None:
+    """2,000 jobs of 5 s on 20 places: the last starts about 500 s late."""
+    spike = spike_ahead({60: 2000}, start=NOW)
+    assert (spike.worst_due, spike.capacity_for_target) == (2000, 334)  # 10,000 seconds of work in 30 s
+    assert spike.runs_per_second(20) == 4.0
+    assert sentence(spike) == (
+        "2,000 jobs become due at 13:01:00 UTC; with 20 at a time and 5.0 s a run the last starts about 8 min 20 s "
+        "late, and it is over at 13:09:20. 334 at a time would make it 30 s."
+    )
 
 
-def test_the_mean_is_what_runs_over_what_starts() -> None:
-    assert mean_run_seconds(pace(4, 20)) == 5.0
-    assert mean_run_seconds(pace(0, 20)) is None
-    unseen = Pace(until=NOW, due=(None, 1), running=(None, 30), started=(1000, 6))
-    assert mean_run_seconds(unseen) == 5.0
+def test_what_is_wanted_is_what_the_autoscaler_is_told() -> None:
+    assert spike_ahead({60: 2000}, start=NOW).desired_capacity == 167  # 10,000 seconds of work within a minute
+    assert spike_ahead({600: 2000}, start=NOW).desired_capacity == 0  # not yet: a worker is ready in 3 min
 
 
-def test_the_readme_s_spike() -> None:
-    """2,000 jobs of 5 s, 20 workers with one place each: the last starts about 500 s late."""
-    outlook = outlook_of({60: 2000}, snapshot(), capacities=[1] * 20)
-    assert outlook.peak is not None
-    assert (outlook.peak.in_seconds, outlook.peak.due) == (60, 2000)
-    assert outlook.peak.late_seconds == pytest.approx(500)
-    assert outlook.peak.clears_in_seconds == pytest.approx(560)
-    assert outlook.workers_for_target == 334  # 10,000 worker-seconds in 30 s
+def test_what_waits_now_may_be_the_worst() -> None:
+    spike = spike_ahead({600: 2}, start=NOW, backlog=100)
+    assert spike.worst_due == 0
+    assert sentence(spike) == (
+        "100 jobs are due now; with 20 at a time and 5.0 s a run the last starts about 25 s late, "
+        "and it is over at 13:00:25."
+    )
 
 
-def test_what_is_due_now_has_its_turn_first() -> None:
-    outlook = outlook_of({1: 10}, snapshot(due=100), capacities=[10])
-    assert outlook.clears_in_seconds == pytest.approx(50)
-    assert outlook.peak is not None
-    assert outlook.peak.late_seconds == pytest.approx((100 + 10 - 2) / 2)
-
-
-def test_nothing_is_foretold_where_nobody_knows_or_runs() -> None:
-    assert outlook_of({60: 2000}, snapshot(pace=pace(0, 0)), capacities=[1]).peak is None
-    nobody = outlook_of({60: 2000}, snapshot(), capacities=[])
-    assert (nobody.peak, nobody.clears_in_seconds, nobody.workers_for_target) == (None, None, None)
-    assert workers_for({1: 10**9}, 0, 0.001, 30.0) is None
+@pytest.mark.parametrize(
+    ("spike", "said"),
+    [
+        (None, "What becomes due within the hour is not known: the forecast could not be made."),
+        (spike_ahead({}, start=NOW), "Nothing becomes due within the hour."),
+        (spike_ahead({9: 1}, start=NOW), "No spike within the hour. At most 1 job becomes due in one second"),
+        (spike_ahead({9: 7}, start=NOW, measured=False), "7 jobs become due in one second, at 13:00:09 UTC. How late"),
+        (spike_ahead({9: 7}, start=NOW, capacity=0), "No worker claims, so that nothing due would start."),
+        (spike_ahead({9: 7}, start=NOW, complete=False), "More becomes due than was counted."),
+        (spike_ahead({3590: 2000}, start=NOW), "it is not over within the hour"),
+    ],
+)
+def test_what_is_not_known_is_said(spike: Spike | None, said: str) -> None:
+    assert said in sentence(spike)
 
 
 def test_the_ten_busiest_seconds() -> None:
-    outlook = outlook_of({second: second % 20 for second in range(1, 100)}, snapshot(), capacities=[1])
-    assert outlook.busiest == tuple((second, due) for due in (19, 18) for second in range(due, 100, 20))
+    spike = spike_ahead({second: second % 20 for second in range(100)}, start=NOW)
+    expected = tuple((spike.at(second), due) for due in (19, 18) for second in range(due, 100, 20))
+    assert spike.busiest == expected
 
 
 @pytest.mark.parametrize(

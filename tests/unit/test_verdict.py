@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 import pytest
 
-from ringcron.models import Arc, Slice, WorkerReport
+from ringcron.models import Arc, JobState, Slice, WorkerReport
+from ringcron.store.alerting import SHOWN, Breach
 from ringcron.store.lag import Lag, SlotLag
 from ringcron.store.looking import Epoch, GoneWorker, Transit
 from ringcron.store.snapshot import Claims, Pace, Snapshot, Waiting
-from ringcron_api.dashboard.spike import outlook_of
+from ringcron_api.dashboard.alarms import Overlooked, alarms_of
 from ringcron_api.dashboard.verdict import Level, Verdict, verdict_of
 from ringcron_api.shards import ring_of
+from tests.support.spikes import spike_ahead
 from tests.support.values import report_of
 
 NOW = datetime(2027, 1, 1, 12, 3, 30, tzinfo=UTC)
@@ -34,13 +37,16 @@ def verdict(
     gone: tuple[GoneWorker, ...] = (),
     epochs: tuple[Epoch, ...] = (),
     ahead: dict[int, int] | None = None,
+    foreseen: bool = True,
+    breaches: tuple[Breach, ...] = (),
+    overlooked: tuple[Overlooked, ...] = (),
     **columns: Any,
 ) -> Verdict:
     whole = Lag(taken_at=NOW, slots=lag)
     busy = Pace(until=NOW, due=(0,) * 60, running=(20,) * 60, started=(4,) * 60)
     values = {"taken_at": NOW, "age_seconds": 0.0, "lag": whole, "pace": busy} | columns
     snapshot = Snapshot(**values)
-    alive = [one for one in workers if not one.silent]
+    capacity = sum(one.capacity for one in workers if not one.silent)
     return verdict_of(
         now=NOW,
         workers=workers,
@@ -48,8 +54,27 @@ def verdict(
         epochs=epochs,
         snapshot=snapshot,
         ring=ring_of(workers, whole),
-        outlook=outlook_of(ahead or {}, snapshot, capacities=[one.capacity for one in alive]),
+        spike=spike_ahead(ahead or {}, start=NOW, capacity=capacity) if foreseen else None,
+        alarms=alarms_of(breaches),
+        overlooked=overlooked,
     )
+
+
+def breach(number: int, **columns: Any) -> Breach:
+    values: dict[str, Any] = {
+        "job_id": UUID(int=number),
+        "late_since": None,
+        "no_success_since": None,
+        "told_late": None,
+        "told_no_success": None,
+        "key": None,
+        "name": f"job-{number}",
+        "handler": "log",
+        "state": JobState.DUE,
+        "after_late_seconds": 30.0,
+        "if_no_success_seconds": 86400.0,
+    }
+    return Breach(**(values | columns))
 
 
 def test_all_is_well() -> None:
@@ -63,6 +88,47 @@ def test_all_is_well() -> None:
 def test_a_spike_to_come_is_told() -> None:
     said = verdict(worker("a.1", 0, 4095), ahead={90: 100})
     assert "At 12:05:00 UTC 100 jobs will be due; the last will start about 50 s late." in said.first.over
+
+
+def test_what_is_not_foreseen_is_said() -> None:
+    said = verdict(worker("a.1", 0, 4095), foreseen=False)
+    assert said.level is Level.GOOD
+    assert said.first.over.endswith("What comes then is not known: the forecast could not be made.")
+    said = verdict(worker("a.1", 0, 4095), foreseen=False, lag=(late(1, 34, 100),))
+    assert said.first.over == "When it will be over is not known: the forecast could not be made."
+
+
+def test_an_alert_of_a_job_is_told_with_the_oldest_first() -> None:
+    begun = NOW - timedelta(minutes=5)
+    told = breach(3, told_late=begun)  # its end waits to be told: it is no breach any more
+    said = verdict(worker("a.1", 0, 4095), breaches=(breach(1, late_since=begun), told))
+    assert (said.level, said.first.link, said.others) == (Level.BAD, "/dashboard/alerts", ())
+    assert said.first.sentence == (
+        "An alert of a job is breached since 2027-01-01 11:58:30 UTC: job-1 has not started 30 s after it was due; "
+        "it is due."
+    )
+    both = breach(2, late_since=NOW, no_success_since=NOW - timedelta(days=2), state=JobState.PAUSED, name=None)
+    said = verdict(worker("a.1", 0, 4095), breaches=(breach(1, late_since=begun), both))
+    assert said.first.sentence == (
+        "3 alerts of jobs are breached, the oldest since 2026-12-30 12:03:30 UTC: "
+        f"{both.job_id} has had no success for 1 d; it is paused."
+    )
+    many = tuple(breach(number, late_since=NOW) for number in range(SHOWN))
+    assert verdict(worker("a.1", 0, 4095), breaches=many).first.sentence.startswith("500+ alerts of jobs are breached")
+    assert verdict(breaches=many, lag=(late(1, 92),)).first.sentence.startswith("Nothing runs")  # the cause comes first
+
+
+def test_jobs_that_nobody_holds() -> None:
+    found = (
+        Overlooked(handler="log", jobs=2, since=NOW - timedelta(minutes=6), oldest_id=UUID(int=1)),
+        Overlooked(handler="billing", jobs=10_000, since=NOW - timedelta(hours=1), oldest_id=UUID(int=2)),
+    )
+    said = verdict(worker("a.1", 0, 4095), overlooked=found)
+    assert (said.level, said.first.link) == (Level.BAD, f"/dashboard/jobs/{UUID(int=2)}")
+    assert said.first.sentence == (
+        "10,002+ enabled jobs of log, billing are long overdue and nobody holds them, the oldest since "
+        "2027-01-01 11:03:30 UTC."
+    )
 
 
 def test_nobody_is_there() -> None:

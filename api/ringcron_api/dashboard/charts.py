@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Sequence
+from datetime import timedelta
 from typing import Final
 
+from ringcron.forecast import Coming
 from ringcron.store.snapshot import PACE_SECONDS, Pace
 from ringcron_api.dashboard.markup import Markup, tag
 from ringcron_api.dashboard.phrases import clock, counted
@@ -35,19 +36,15 @@ def pace_chart(pace: Pace) -> Markup:
     return _frame(shapes, top, [(clock(at)[:5], x) for at, x in marks], _WIDTH, label, class_="pace")
 
 
-def ahead_chart(ahead: Mapping[int, int], at: datetime) -> Markup:
+def ahead_chart(coming: Coming) -> Markup:
     """Jobs that become due in the next hour: for every five seconds the busiest one."""
-    bars: dict[int, int] = {}
-    for second, due in ahead.items():
-        place = min((second - 1) // 5, _AHEAD_WIDTH - 1)
-        bars[place] = max(bars.get(place, 0), due)
+    due, at = coming.due, coming.start
+    bars = {place: most for place in range(_AHEAD_WIDTH) if (most := max(due[place * 5 : place * 5 + 5], default=0))}
     top = scale_top(list(bars.values()))
-    d = "".join(f"M{place} {_HEIGHT}v-{max(due / top * _HEIGHT, 1):.1f}" for place, due in sorted(bars.items()))
+    d = "".join(f"M{place} {_HEIGHT}v-{max(most / top * _HEIGHT, 1):.1f}" for place, most in bars.items())
     shapes = [tag("path", d=d, class_="ahead")] if d else []
     marks = [(clock(at + timedelta(minutes=minute))[:5], minute * 12) for minute in (10, 20, 30, 40, 50)]
-    label = (
-        f"The next hour: {counted(sum(ahead.values()), 'job')}, at most {max(bars.values(), default=0):,} in a second"
-    )
+    label = f"The next hour: {counted(sum(due), 'job')}, at most {max(bars.values(), default=0):,} in a second"
     return _frame(shapes, top, marks, _AHEAD_WIDTH, label, class_="next")
 
 

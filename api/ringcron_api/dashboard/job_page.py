@@ -10,6 +10,7 @@ from aiohttp import web
 from ringcron.errors import JobNotFound
 from ringcron.explain import explain
 from ringcron_api.acting import facts_of
+from ringcron_api.dashboard.alert_parts import job_alarm
 from ringcron_api.dashboard.forms import said
 from ringcron_api.dashboard.job_acts import acts
 from ringcron_api.dashboard.job_parts import audit, facts, payload, runs_table, skips_table, timeline, upcoming
@@ -36,6 +37,7 @@ async def show_job(request: web.Request) -> web.Response:
     runs = await store.list_runs(job.id, before_generation=None, limit=RUNS_SHOWN)
     skips = await _some(store.list_skips(job.id, before=None, limit=SKIPS_SHOWN))
     entries = await _some(store.list_audit(job.id, before_id=None, limit=AUDIT_SHOWN))
+    breaches = await store.breaches_of(job.id)
     picture = await request.app[PAINTER].picture()
     session = session_of(request)
     return page(
@@ -46,6 +48,7 @@ async def show_job(request: web.Request) -> web.Response:
             "div",
             tag("h1", title_of(job), " ", state_pill(job.state.value)),
             tag("p", explain(job, known).sentence, class_="lead", id="explanation"),
+            job_alarm(job, breaches),
             class_="head",
         ),
         panel("Occurrences", timeline(runs)),

@@ -35,6 +35,7 @@ _VIEWS: Final = (
     ("spikes", "Spikes", "/dashboard/spikes", "p"),
     ("jobs", "Jobs", "/dashboard/jobs", "j"),
     ("dead", "Dead", "/dashboard/dead", "d"),
+    ("alerts", "Alerts", "/dashboard/alerts", "a"),
     ("workers", "Workers", "/dashboard/workers", "w"),
 )
 _MARKS: Final = {"good": "●", "warn": "▲", "bad": "■"}
@@ -103,7 +104,7 @@ def _header(view: str, session: Session | None, picture: Picture | None) -> Mark
         tag(
             "a",
             name,
-            _dead_count(picture) if key == "dead" else None,
+            _count(picture, key),
             href=path,
             aria_current="page" if key == view else None,
             data_key=letter,
@@ -129,10 +130,10 @@ def _header(view: str, session: Session | None, picture: Picture | None) -> Mark
     )
 
 
-def _dead_count(picture: Picture | None) -> Markup | None:
-    if picture is None or picture.snapshot.dead == 0:
-        return None
-    return join(" ", tag("b", f"{picture.snapshot.dead:,}", class_="count"))
+def _count(picture: Picture | None, view: str) -> Markup | None:
+    """How many there are of what should be none."""
+    counts = {} if picture is None else {"dead": picture.snapshot.dead, "alerts": len(picture.alarms.found)}
+    return join(" ", tag("b", f"{counts[view]:,}", class_="count")) if counts.get(view) else None
 
 
 def _age(picture: Picture) -> str:

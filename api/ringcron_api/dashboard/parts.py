@@ -6,10 +6,10 @@ Invariant: a part says nothing that changes with the second alone, so that a qui
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from datetime import timedelta
 from typing import Final
 
 from ringcron.instants import format_instant
+from ringcron_api.dashboard.alert_parts import alarms_table
 from ringcron_api.dashboard.charts import ahead_chart, pace_chart
 from ringcron_api.dashboard.heat import heat_rows
 from ringcron_api.dashboard.layout import row, table, verdict_card, verdict_line
@@ -17,11 +17,13 @@ from ringcron_api.dashboard.markup import Child, Markup, join, tag
 from ringcron_api.dashboard.phrases import clock, counted, moment, number, span
 from ringcron_api.dashboard.picture import Picture
 from ringcron_api.dashboard.ring_drawing import late_words, level_of, ring_svg
-from ringcron_api.dashboard.spike import TARGET_SECONDS, Outlook
+from ringcron_api.dashboard.spike import TARGET_SECONDS
+from ringcron_api.dashboard.spike_words import sentence
 from ringcron_api.dashboard.worker_parts import worker_rows
 
 SLOTS_SHOWN: Final = 24
 EPOCHS_SHOWN: Final = 8
+_NOT_KNOWN: Final = "not known"
 _NO_EPOCH: Final = "No coordinator has published an assignment since this was installed."
 
 Parts = dict[str, "Markup | dict[str, Markup]"]
@@ -34,7 +36,7 @@ def overview_parts(picture: Picture) -> Parts:
         "tiles": _tiles(picture),
         "heat": heat_rows(picture),
         "pace": pace_chart(picture.snapshot.pace),
-        "sentence": tag("p", _sentence(picture), class_="lead"),
+        "sentence": tag("p", sentence(picture.spike), class_="lead"),
         "epochs": _last_epochs(picture),
     }
 
@@ -52,12 +54,16 @@ def shards_parts(picture: Picture) -> Parts:
 def spikes_parts(picture: Picture) -> Parts:
     return {
         "verdict-line": verdict_line(picture.verdict),
-        "sentence": tag("p", _sentence(picture), class_="lead"),
+        "sentence": tag("p", sentence(picture.spike), class_="lead"),
         "pace": pace_chart(picture.snapshot.pace),
         "now": _now(picture),
-        "ahead": ahead_chart(picture.ahead, picture.ahead_at),
+        "ahead": ahead_chart(picture.spike.outlook.coming) if picture.spike else _unknown(),
         "busiest": _busiest(picture),
     }
+
+
+def alerts_parts(picture: Picture) -> Parts:
+    return {"verdict-line": verdict_line(picture.verdict), "alerts": alarms_table(picture.alarms)}
 
 
 def workers_parts(picture: Picture) -> Parts:
@@ -75,21 +81,25 @@ PARTS: Final[Mapping[str, Callable[[Picture], Parts]]] = {
     "spikes": spikes_parts,
     "jobs": line_parts,
     "dead": line_parts,
+    "alerts": alerts_parts,
     "workers": workers_parts,
 }
 
 
 def _tiles(picture: Picture) -> Markup:
-    snapshot, outlook = picture.snapshot, picture.outlook
+    snapshot, alarms = picture.snapshot, picture.alarms
+    wanted = "–" if picture.spike is None else number(picture.spike.desired_capacity)
     oldest = max((late.lag_seconds for late in snapshot.lag.slots), default=0.0)
     alive, known = len(picture.alive), len(picture.workers) + len(picture.gone)
     tiles = (
         ("oldest wait", span(oldest) if snapshot.due else "0 s", "/dashboard/shards", f"l{level_of(oldest)}"),
         ("due now", number(snapshot.due, capped=snapshot.capped), "/dashboard/jobs?state=due&order=nextRunAt", ""),
         ("due next minute", number(snapshot.due_soon), "/dashboard/spikes", ""),
-        ("running", f"{snapshot.running:,} / {outlook.capacity:,}", "/dashboard/jobs?state=claimed", ""),
+        ("running", f"{snapshot.running:,} / {picture.capacity:,}", "/dashboard/jobs?state=claimed", ""),
+        ("capacity wanted", wanted, "/dashboard/spikes", ""),
         ("workers", f"{alive} / {known}" if known != alive else f"{alive}", "/dashboard/workers", ""),
         ("dead", number(snapshot.dead, capped=snapshot.dead >= 10_000), "/dashboard/dead", ""),
+        ("alerts", number(len(alarms.found), capped=alarms.capped), "/dashboard/alerts", "l5" if alarms.found else ""),
     )
     return tag(
         "ul",
@@ -171,74 +181,33 @@ def _slots(picture: Picture) -> Markup:
     )
 
 
-def _sentence(picture: Picture) -> str:
-    """When the spike ahead clears, and what would make it clear sooner."""
-    outlook, peak = picture.outlook, picture.outlook.peak
-    pool = _pool(outlook)
-    if peak is None:
-        if outlook.capacity == 0:
-            return "No worker claims, so that nothing due would start."
-        if not outlook.busiest:
-            return "Nothing becomes due within the hour."
-        second, due = outlook.busiest[0]
-        at = clock(picture.ahead_at + timedelta(seconds=second))
-        return (
-            f"At most {counted(due, 'job')} {_become(due)} due in one second, at {at} UTC. How late the last starts is "
-            "not known: too few runs have begun in the last ten minutes to tell how long one takes."
-        )
-    at = clock(picture.ahead_at + timedelta(seconds=peak.in_seconds))
-    if peak.late_seconds < 1:
-        return (
-            f"No spike within the hour: at the busiest, {at} UTC, {counted(peak.due, 'job')} {_become(peak.due)} "
-            f"due, and {pool} the last starts {span(peak.late_seconds)} late."
-        )
-    ends = clock(picture.ahead_at + timedelta(seconds=peak.clears_in_seconds))
-    said = (
-        f"{counted(peak.due, 'job')} {_become(peak.due)} due at {at} UTC; {pool} the last starts about "
-        f"{span(peak.late_seconds)} late, and it is over at {ends}."
-    )
-    if peak.late_seconds <= TARGET_SECONDS:
-        return said
-    if outlook.workers_for_target is None:
-        return f"{said} No number of workers would make it {TARGET_SECONDS:g} s."
-    more = counted(outlook.workers_for_target, "worker")
-    return f"{said} {more} like these would make it {TARGET_SECONDS:g} s."
-
-
-def _become(count: int) -> str:
-    return "becomes" if count == 1 else "become"
-
-
-def _pool(outlook: Outlook) -> str:
-    each = "" if outlook.mean_seconds is None else f" and {span(outlook.mean_seconds)} a run"
-    return f"with {counted(outlook.workers, 'worker')}, {counted(outlook.capacity, 'place')}{each}"
-
-
 def _now(picture: Picture) -> Markup:
-    snapshot, outlook = picture.snapshot, picture.outlook
+    snapshot, spike = picture.snapshot, picture.spike
     lately = snapshot.pace.started[-60:]
-    clears = outlook.clears_in_seconds
+    rate = None if spike is None else spike.runs_per_second(picture.capacity)
     facts = (
         ("due now", number(snapshot.due, capped=snapshot.capped)),
         ("starts a second, last minute", f"{sum(lately) / max(len(lately), 1):.1f}"),
-        ("a run takes", "not known" if outlook.mean_seconds is None else span(outlook.mean_seconds)),
+        ("a run takes", span(spike.outlook.mean_seconds) if spike and spike.measured else _NOT_KNOWN),
+        ("starts a second at most", _NOT_KNOWN if rate is None else f"{rate:,.1f}"),
+        ("until all that is due has started", span(snapshot.due / rate) if rate else _NOT_KNOWN),
+        ("capacity now", number(picture.capacity)),
+        ("capacity wanted", _NOT_KNOWN if spike is None else number(spike.desired_capacity)),
         (
-            "starts a second at most",
-            "not known" if outlook.starts_per_second is None else f"{outlook.starts_per_second:,.1f}",
+            f"capacity for {TARGET_SECONDS} s",
+            number(spike.capacity_for_target) if spike and spike.measured else _NOT_KNOWN,
         ),
-        ("until all that is due has started", "not known" if clears is None else span(clears)),
-        ("workers for 30 s", "–" if outlook.workers_for_target is None else number(outlook.workers_for_target)),
     )
     return tag("dl", [tag("div", tag("dt", name), tag("dd", value)) for name, value in facts], class_="facts wide")
 
 
 def _busiest(picture: Picture) -> Markup:
-    rows = [
-        row(
-            clock(picture.ahead_at + timedelta(seconds=second)),
-            tag("td", number(due), class_="num"),
-        )
-        for second, due in picture.outlook.busiest
-    ]
+    if picture.spike is None:
+        return _unknown()
+    rows = [row(clock(at), tag("td", number(due), class_="num")) for at, due in picture.spike.busiest]
     head: tuple[Child, ...] = ("second (UTC)", tag("th", "jobs", scope="col", class_="num"))
     return table(head, rows, empty="Nothing becomes due within the hour.")
+
+
+def _unknown() -> Markup:
+    return tag("p", "What becomes due is not known.", class_="none")

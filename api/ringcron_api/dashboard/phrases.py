@@ -41,6 +41,11 @@ def clock(instant: datetime) -> str:
     return instant.astimezone(UTC).strftime("%H:%M:%S")
 
 
+def stamp_words(instant: datetime) -> str:
+    """`2027-01-01 13:00:05 UTC`"""
+    return instant.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
 def stamp(instant: datetime | None, now: datetime, *, missing: str = "–") -> Markup:
     """How long ago or ahead, with the instant on hover and for machines."""
     if instant is None:

@@ -1,15 +1,14 @@
 """Everything that the pages and the stream show of the pool, read once a second for all of them.
 
-Invariant: one picture a second for one API process, whatever the number of pages and streams; the part that looks an
-hour ahead is read every AHEAD_SECONDS. Nothing is read while nobody looks.
+Invariant: one picture a second for one API process, whatever the number of pages and streams. The forecast and the
+audit are read aside and less often, and no picture fails because of them. Nothing is read while nobody looks.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from ringcron.clock import Clock
@@ -17,20 +16,25 @@ from ringcron.models import WorkerReport
 from ringcron.store.api import ApiStore
 from ringcron.store.looking import Epoch, GoneWorker
 from ringcron.store.snapshot import Snapshot
-from ringcron_api.dashboard.spike import Outlook, outlook_of
+from ringcron_api.dashboard.alarms import Alarms, Overlooked, alarms_of
+from ringcron_api.dashboard.aside import Aside
+from ringcron_api.dashboard.spike import Spike, spike_of
 from ringcron_api.dashboard.verdict import Verdict, verdict_of
+from ringcron_api.forecasts import Forecaster
 from ringcron_api.pool_reader import PoolReader, Reading
 from ringcron_api.shards import RingView, ring_of
 
 AHEAD_SECONDS: Final = 5.0
+AUDIT_SECONDS: Final = 10.0
+OVERDUE_SECONDS: Final = 300.0
+"""As the coordinator's auditor has it, where it is not told otherwise."""
 HORIZON_SECONDS: Final = 3600
 EPOCHS_READ: Final = 30
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Picture:
-    """The pool at `now`, the database's clock. `ahead`: jobs by the second, counted from `ahead_at`, that they become
-    due in."""
+    """The pool at `now`, the database's clock. `spike` None: what comes is not known."""
 
     now: datetime
     workers: tuple[WorkerReport, ...]
@@ -38,9 +42,8 @@ class Picture:
     epochs: tuple[Epoch, ...]
     snapshot: Snapshot
     ring: RingView
-    ahead: Mapping[int, int]
-    ahead_at: datetime
-    outlook: Outlook
+    spike: Spike | None
+    alarms: Alarms
     verdict: Verdict
     read_at: float
 
@@ -57,14 +60,15 @@ class Picture:
 class Painter:
     """The pictures of one API process."""
 
-    def __init__(self, store: ApiStore, pool: PoolReader, clock: Clock) -> None:
+    def __init__(self, store: ApiStore, pool: PoolReader, forecaster: Forecaster, clock: Clock) -> None:
         self._store = store
         self._pool = pool
-        self._clock = clock
+        self._forecaster = forecaster
         self._latest: Picture | None = None
         self._of: Reading | None = None
         self._painting: asyncio.Task[Picture] | None = None
-        self._ahead: tuple[Mapping[int, int], datetime, float] | None = None
+        self._spike = Aside(self._foresee, clock, every_seconds=AHEAD_SECONDS, what="forecast")
+        self._overlooked = Aside(self._audit, clock, every_seconds=AUDIT_SECONDS, what="audit")
 
     async def picture(self) -> Picture:
         """The latest, a second old at most. Raises StoreUnavailable."""
@@ -79,13 +83,20 @@ class Painter:
         gone = await self._store.gone_workers()
         epochs = await self._store.epochs(EPOCHS_READ)
         now = await self._store.now()
-        ahead, ahead_at = await self._look_ahead(reading, now)
+        alarms = alarms_of(await self._store.breaches())
+        spike, overlooked = await asyncio.gather(self._spike.latest(), self._overlooked.latest())
         snapshot = reading.snapshot
         ring = ring_of(reading.workers, snapshot.lag)
-        alive = [worker for worker in reading.workers if not worker.silent and not worker.draining]
-        outlook = outlook_of(ahead, snapshot, capacities=[worker.capacity for worker in alive])
         verdict = verdict_of(
-            now=now, workers=reading.workers, gone=gone, epochs=epochs, snapshot=snapshot, ring=ring, outlook=outlook
+            workers=reading.workers,
+            gone=gone,
+            epochs=epochs,
+            snapshot=snapshot,
+            ring=ring,
+            spike=spike,
+            alarms=alarms,
+            overlooked=overlooked or (),
+            now=now,
         )
         self._of, self._latest = (
             reading,
@@ -96,19 +107,33 @@ class Painter:
                 epochs=tuple(epochs),
                 snapshot=snapshot,
                 ring=ring,
-                ahead=ahead,
-                ahead_at=ahead_at,
-                outlook=outlook,
+                spike=spike,
+                alarms=alarms,
                 verdict=verdict,
                 read_at=reading.read_at,
             ),
         )
         return self._latest
 
-    async def _look_ahead(self, reading: Reading, now: datetime) -> tuple[Mapping[int, int], datetime]:
-        if self._ahead is None or self._clock.elapsed() - self._ahead[2] >= AHEAD_SECONDS:
-            handlers = {handler for worker in reading.workers if not worker.silent for handler in worker.handlers}
-            found = await self._store.due_by_second(sorted(handlers), ahead_seconds=HORIZON_SECONDS)
-            self._ahead = (found, now, self._clock.elapsed())
-        ahead, at, _ = self._ahead
-        return ahead, at
+    async def close(self) -> None:
+        """Read no more aside."""
+        await self._spike.close()
+        await self._overlooked.close()
+
+    async def _foresee(self) -> Spike:
+        reading = await self._pool.reading()
+        outlook = await self._forecaster.outlook(HORIZON_SECONDS)
+        return spike_of(outlook, measured=any(worker.mean_seconds for worker in reading.workers))
+
+    async def _audit(self) -> tuple[Overlooked, ...]:
+        found = await self._store.forgotten(OVERDUE_SECONDS)
+        now = await self._store.now()
+        return tuple(
+            Overlooked(
+                handler=one.handler,
+                jobs=one.jobs,
+                since=now - timedelta(seconds=one.oldest_seconds),
+                oldest_id=one.oldest_id,
+            )
+            for one in found
+        )

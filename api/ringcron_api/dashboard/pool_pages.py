@@ -1,4 +1,4 @@
-"""The pages of the pool: overview, shards, spikes, workers."""
+"""The pages of the pool: overview, shards, spikes, alerts, workers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ringcron_api.dashboard.heat import heat_table
 from ringcron_api.dashboard.keys import PAINTER
 from ringcron_api.dashboard.layout import page, panel, table
 from ringcron_api.dashboard.markup import Child, Markup, tag
-from ringcron_api.dashboard.parts import Parts, overview_parts, shards_parts, spikes_parts, workers_parts
+from ringcron_api.dashboard.parts import Parts, alerts_parts, overview_parts, shards_parts, spikes_parts, workers_parts
 from ringcron_api.dashboard.ring_drawing import legend
 from ringcron_api.dashboard.session import session_of
 
@@ -90,8 +90,12 @@ async def show_spikes(request: web.Request) -> web.Response:
     picture = await request.app[PAINTER].picture()
     parts = spikes_parts(picture)
     ahead = (
-        "Jobs by the second that they become due in, the busiest of five drawn. Each job is counted once, at its next "
-        "run: what recurs within the hour appears again when it has run."
+        "Jobs, and the ticks that follow from their schedules, by the second that they become due in; the busiest of "
+        "five drawn. What was created within the last 15 s may be missing."
+    )
+    wanted = (
+        "Capacity: runs at the same time. Wanted: what GET /autoscale gives, enough for what waits and for what "
+        "becomes due within 3 min, each spike run within 1 min."
     )
     return page(
         request,
@@ -100,9 +104,26 @@ async def show_spikes(request: web.Request) -> web.Response:
         tag("div", _one(parts, "sentence"), id="sentence"),
         panel("The last ten minutes", _pace_legend(), tag("div", _one(parts, "pace"), id="pace")),
         tag("div", _one(parts, "now"), id="now"),
+        tag("p", wanted, class_="note"),
         panel("The next hour", tag("div", _one(parts, "ahead"), id="ahead"), note=ahead),
         panel("The ten busiest seconds", _one(parts, "busiest"), id_="busiest", class_="narrow"),
         view="spikes",
+        picture=picture,
+    )
+
+
+async def show_alerts(request: web.Request) -> web.Response:
+    picture = await request.app[PAINTER].picture()
+    note = (
+        "Jobs that are late by more than their alertAfterLate, or without a success for longer than their "
+        "alertIfNoSuccessFor. The leading coordinator looks, a moment after it happens."
+    )
+    return page(
+        request,
+        "Alerts",
+        tag("h1", "Alerts"),
+        panel("Breached now", _one(alerts_parts(picture), "alerts"), note=note, id_="alerts"),
+        view="alerts",
         picture=picture,
     )
 

@@ -16,7 +16,7 @@ from ringcron_api.dashboard.jobs_page import show_jobs
 from ringcron_api.dashboard.keys import STREAM
 from ringcron_api.dashboard.login_page import log_in, log_out, show_login
 from ringcron_api.dashboard.parts import PARTS
-from ringcron_api.dashboard.pool_pages import show_overview, show_shards, show_spikes, show_workers
+from ringcron_api.dashboard.pool_pages import show_alerts, show_overview, show_shards, show_spikes, show_workers
 from ringcron_api.dashboard.stream import serve
 from ringcron_api.keys import ACCESS, CLOCK
 from ringcron_api.operations import Handler, Operation
@@ -66,6 +66,7 @@ PAGES: Final = (
     _page("/dashboard/jobs/{jobId}", show_job),
     _page("/dashboard/dead", show_dead),
     _page("/dashboard/dead/group", show_group),
+    _page("/dashboard/alerts", show_alerts),
     _page("/dashboard/workers", show_workers),
     _page("/dashboard/events", show_events),
     _page("/dashboard/jobs/{jobId}/{act}", act_on_job, method="POST"),

@@ -1,128 +1,78 @@
-"""When a spike clears, and what would make it clear sooner. Pure.
+"""When a spike clears, and what would make it clear sooner, from the forecast of the next hour. Pure.
 
-The model: the pool is a queue with `capacity` places, a run takes its mean duration, jobs wait their turn. The mean
-comes from the last ten minutes by Little's law (runs in progress over starts a second), so that it needs no look at
-single runs, and a run that is still going counts. Each job is counted once, at its next run.
+The model is that of `ringcron.forecast`: work in seconds of runs, by the durations that workers measure, drains at the
+capacity of the pool. Ticks that follow from schedules are in it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
+from heapq import nsmallest
 from typing import Final
 
-from ringcron.store.snapshot import Pace, Snapshot
+from ringcron.forecast import Prediction, desired_capacity, predict
+from ringcron_api.forecast_schemas import AutoscaleQuery
+from ringcron_api.forecasts import Outlook
 
-TARGET_SECONDS: Final = 30.0
-"""How late the last job of a spike may start before more workers are suggested."""
-MEASURED_STARTS: Final = 5
-"""Fewer starts than this say nothing about how long a run takes."""
-MOST_WORKERS: Final = 100_000
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Peak:
-    """The busiest stretch ahead: `due` jobs at `in_seconds`, of which the last starts `late_seconds` late."""
-
-    in_seconds: int
-    due: int
-    late_seconds: float
-    clears_in_seconds: float
+TARGET_SECONDS: Final = 30
+"""How late the last job of a spike may start before more capacity is suggested."""
+BUSIEST_SHOWN: Final = 10
+NO_FORECAST: Final = "the forecast could not be made"
+_ASKED: Final = AutoscaleQuery()
+"""GET /autoscale without parameters."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Outlook:
-    """What is to come. Lengths are None where nobody knows how long a run takes, or there is no place to run in.
+class Spike:
+    """What is to come, and how the pool gets through it."""
 
-    `clears_in_seconds`: until what is due now has started. `workers_for_target`: how many workers, each of the present
-    mean capacity, would start all of the peak within TARGET_SECONDS.
-    """
+    outlook: Outlook
+    prediction: Prediction
+    measured: bool
+    """Whether a worker has measured how long a run takes. If none has, lengths are guesses, and not shown."""
+    busiest: tuple[tuple[datetime, int], ...]
+    """The busiest seconds, and the jobs that become due in them; the busiest first."""
+    capacity_for_target: int
+    """Runs at the same time with which no job starts later than TARGET_SECONDS."""
+    desired_capacity: int
+    """As GET /autoscale gives it."""
 
-    mean_seconds: float | None
-    starts_per_second: float | None
-    """What the pool can do, all places busy."""
-    backlog: int
-    clears_in_seconds: float | None
-    peak: Peak | None
-    busiest: tuple[tuple[int, int], ...]
-    """(in_seconds, due) of the ten busiest seconds ahead."""
-    workers: int
-    capacity: int
-    workers_for_target: int | None
+    @property
+    def worst_due(self) -> int:
+        """Jobs that become due in the second from which on the last one waits longest; 0: those that wait now."""
+        due = self.outlook.coming.due
+        return due[self.prediction.worst_second] if due else 0
+
+    def at(self, second: int) -> datetime:
+        """The instant of a second of the forecast."""
+        return self.outlook.coming.start + timedelta(seconds=second)
+
+    def runs_per_second(self, capacity: int) -> float | None:
+        """What so many places can do at most, all busy; None: not known."""
+        return capacity / self.outlook.mean_seconds if self.measured and self.outlook.mean_seconds > 0 else None
 
 
-def outlook_of(ahead: Mapping[int, int], snapshot: Snapshot, *, capacities: Sequence[int]) -> Outlook:
-    """`ahead`: jobs by the second from now that they become due in. `capacities`: of the workers that claim."""
-    capacity = sum(capacities)
-    mean_seconds = mean_run_seconds(snapshot.pace)
-    rate = None if mean_seconds is None or capacity == 0 else capacity / mean_seconds
-    backlog = snapshot.due
-    peak = None
-    wanted = None
-    if rate is not None:
-        peak = peak_of(ahead, backlog, rate)
-        if peak is not None:
-            each = rate / len(capacities)
-            wanted = workers_for(ahead, backlog, each, TARGET_SECONDS)
-    return Outlook(
-        mean_seconds=mean_seconds,
-        starts_per_second=rate,
-        backlog=backlog,
-        clears_in_seconds=None if rate is None else backlog / rate,
-        peak=peak,
-        busiest=tuple(sorted(ahead.items(), key=lambda second: (-second[1], second[0]))[:10]),
-        workers=len(capacities),
-        capacity=capacity,
-        workers_for_target=wanted,
+def spike_of(outlook: Outlook, *, measured: bool) -> Spike:
+    """What the forecast comes to."""
+    coming, work = outlook.coming, outlook.backlog_work
+    due = [(second, jobs) for second, jobs in enumerate(coming.due) if jobs]
+    lead, clear = (math.ceil(asked.total_seconds()) for asked in (_ASKED.lead, _ASKED.clear))
+    return Spike(
+        outlook=outlook,
+        prediction=predict(coming, backlog_work=work, capacity=outlook.capacity),
+        measured=measured,
+        busiest=tuple(
+            (coming.start + timedelta(seconds=second), jobs)
+            for second, jobs in nsmallest(BUSIEST_SHOWN, due, key=lambda one: (-one[1], one[0]))
+        ),
+        capacity_for_target=desired_capacity(
+            coming, backlog_work=work, lead_seconds=len(coming.due), clear_seconds=TARGET_SECONDS
+        ),
+        desired_capacity=desired_capacity(coming, backlog_work=work, lead_seconds=lead, clear_seconds=clear),
     )
-
-
-def mean_run_seconds(pace: Pace) -> float | None:
-    """How long a run takes, from the seconds of which both starts and runs in progress are known."""
-    seen = [(running, began) for running, began in zip(pace.running, pace.started, strict=True) if running is not None]
-    started = sum(began for _, began in seen)
-    if started < MEASURED_STARTS:
-        return None
-    # Runs shorter than the distance of two looks are seen in progress too rarely to count as zero.
-    return max(sum(running for running, _ in seen) / started, 0.01)
-
-
-def peak_of(ahead: Mapping[int, int], backlog: int, rate: float) -> Peak | None:
-    """The moment from which a job waits longest, when the pool starts `rate` jobs a second."""
-    worst: Peak | None = None
-    waiting, last = float(backlog), 0
-    for second in sorted(ahead):
-        waiting = max(0.0, waiting - rate * (second - last)) + ahead[second]
-        last = second
-        late_seconds = waiting / rate
-        if worst is None or late_seconds > worst.late_seconds:
-            worst = Peak(
-                in_seconds=second,
-                due=ahead[second],
-                late_seconds=late_seconds,
-                clears_in_seconds=second + late_seconds,
-            )
-    return worst
-
-
-def workers_for(ahead: Mapping[int, int], backlog: int, rate_each: float, late_seconds: float) -> int | None:
-    """The fewest workers with which no job ahead starts later than `late_seconds`; None: more than MOST_WORKERS."""
-
-    def enough(workers: int) -> bool:
-        peak = peak_of(ahead, backlog, workers * rate_each)
-        return peak is None or peak.late_seconds <= late_seconds
-
-    if not enough(MOST_WORKERS):
-        return None
-    low, high = 1, MOST_WORKERS
-    while low < high:
-        middle = (low + high) // 2
-        if enough(middle):
-            high = middle
-        else:
-            low = middle + 1
-    return low
 
 
 def scale_top(values: Sequence[float]) -> int:

@@ -3,7 +3,7 @@
 Invariant: the gravest thing alone is said, the rest is listed beneath; each says what, where, why, and when it will be
 over or what ends it.
 
-    bad     due jobs wait, and not only for their turn of a moment
+    bad     due jobs wait, and not only for their turn of a moment; or a job breaches its alert
     warn    nothing waits, but something is missing that jobs may need soon, or jobs wait for a person
     good    everything that is due is running
 """
@@ -17,10 +17,12 @@ from enum import StrEnum
 from typing import Final
 
 from ringcron.models import WorkerReport
+from ringcron.store.alerting import AUDITED
 from ringcron.store.looking import DEAD_GROUPED, Epoch, GoneWorker
 from ringcron.store.snapshot import WAITING_COUNTED, Snapshot
-from ringcron_api.dashboard.phrases import clock, counted, names, slots, span
-from ringcron_api.dashboard.spike import Outlook
+from ringcron_api.dashboard.alarms import Alarms, Overlooked
+from ringcron_api.dashboard.phrases import clock, counted, names, slots, span, stamp_words
+from ringcron_api.dashboard.spike import NO_FORECAST, Spike
 from ringcron_api.shards import RingView, arcs_of
 
 LATE_SECONDS: Final = 5.0
@@ -68,20 +70,24 @@ def verdict_of(
     epochs: Sequence[Epoch],
     snapshot: Snapshot,
     ring: RingView,
-    outlook: Outlook,
+    spike: Spike | None,
+    alarms: Alarms,
+    overlooked: Sequence[Overlooked],
 ) -> Verdict:
-    """What is to be said of the pool at `now`."""
+    """What is to be said of the pool at `now`. `spike` None: what comes is not known."""
     findings = [
         *_nobody(workers, snapshot),
         *_unowned(now, workers, gone, epochs, snapshot, ring),
         *_unclaimable(snapshot, workers),
-        *_late(now, snapshot, ring, outlook),
+        *_late(now, workers, snapshot, ring, spike),
+        *_overlooked(overlooked),
+        *_alarmed(alarms),
         *_draining(workers),
         *_dead(snapshot),
     ]
     findings.sort(key=lambda finding: list(Level).index(finding.level))
     if not findings:
-        findings = [_good(now, snapshot, outlook)]
+        findings = [_good(snapshot, spike)]
     return Verdict(first=findings[0], others=tuple(findings[1:]))
 
 
@@ -151,13 +157,16 @@ def _unclaimable(snapshot: Snapshot, workers: Sequence[WorkerReport]) -> list[Fi
     ]
 
 
-def _late(now: datetime, snapshot: Snapshot, ring: RingView, outlook: Outlook) -> list[Finding]:
+def _late(
+    now: datetime, workers: Sequence[WorkerReport], snapshot: Snapshot, ring: RingView, spike: Spike | None
+) -> list[Finding]:
     slices = sorted(ring.held, key=lambda held: -held.lag_seconds)
     if not slices or slices[0].lag_seconds <= LATE_SECONDS:
         return []
     worst = slices[0]
     due = counted(snapshot.due, "due job", capped=snapshot.capped)
-    running, places = snapshot.running, outlook.capacity
+    running = snapshot.running
+    places = sum(worker.capacity for worker in workers if not worker.silent and not worker.draining)
     others = slices[1].lag_seconds if len(slices) > 1 else worst.lag_seconds
     if worst.lag_seconds - others > BEHIND_SECONDS:
         sentence = (
@@ -169,14 +178,50 @@ def _late(now: datetime, snapshot: Snapshot, ring: RingView, outlook: Outlook) -
         sentence = f"{due} {_wait(snapshot.due)}, the oldest for {span(worst.lag_seconds)}."
         busy = f"{running} of {counted(places, 'place')} are busy"
         why = f"All workers are at their limit: {busy}." if running >= 0.9 * places else f"{busy}."
-    over = "When it will be over is not known yet: too few runs have begun."
-    if outlook.clears_in_seconds is not None and outlook.starts_per_second is not None:
-        ends = now + timedelta(seconds=outlook.clears_in_seconds)
-        over = (
-            f"At {outlook.starts_per_second:.1f} starts a second it is over in about "
-            f"{span(outlook.clears_in_seconds)}, at {clock(ends)} UTC."
-        )
+    over = "When it will be over is not known: no worker has measured yet how long a run takes."
+    if spike is None:
+        over = f"When it will be over is not known: {NO_FORECAST}."
+    rate = None if spike is None else spike.runs_per_second(places)
+    if rate:
+        ends = now + timedelta(seconds=snapshot.due / rate)
+        over = f"At {rate:,.1f} starts a second it is over in about {span(snapshot.due / rate)}, at {clock(ends)} UTC."
     return [Finding(level=Level.BAD, sentence=sentence, reason=why, over=over, link="/dashboard/spikes")]
+
+
+def _overlooked(overlooked: Sequence[Overlooked]) -> list[Finding]:
+    if not overlooked:
+        return []
+    oldest = min(overlooked, key=lambda one: one.since)
+    jobs = sum(one.jobs for one in overlooked)
+    capped = any(one.jobs >= AUDITED for one in overlooked)
+    return [
+        Finding(
+            level=Level.BAD,
+            sentence=f"{counted(jobs, 'enabled job', capped=capped)} of {names([one.handler for one in overlooked])} "
+            f"{'is' if jobs == 1 else 'are'} long overdue and nobody holds {'it' if jobs == 1 else 'them'}, "
+            f"the oldest since {stamp_words(oldest.since)}.",
+            reason="A job that is due for minutes without a worker that holds it may never run.",
+            over="The page of the oldest says what it waits for.",
+            link=f"/dashboard/jobs/{oldest.oldest_id}",
+        )
+    ]
+
+
+def _alarmed(alarms: Alarms) -> list[Finding]:
+    if not alarms.found:
+        return []
+    oldest, many = alarms.found[0], len(alarms.found)
+    told = f"since {stamp_words(oldest.since)}: {oldest.sentence}."
+    said = f"{counted(many, 'alert', capped=alarms.capped)} of jobs are breached, the oldest {told}"
+    return [
+        Finding(
+            level=Level.BAD,
+            sentence=f"An alert of a job is breached {told}" if many == 1 and not alarms.capped else said,
+            reason="The job, or who created it, asked to be told.",
+            over="It is over when the job starts, succeeds, or has no such alert any more.",
+            link="/dashboard/alerts",
+        )
+    ]
 
 
 def _draining(workers: Sequence[WorkerReport]) -> list[Finding]:
@@ -202,15 +247,17 @@ def _dead(snapshot: Snapshot) -> list[Finding]:
     ]
 
 
-def _good(now: datetime, snapshot: Snapshot, outlook: Outlook) -> Finding:
+def _good(snapshot: Snapshot, spike: Spike | None) -> Finding:
     oldest = max((late.lag_seconds for late in snapshot.lag.slots), default=0.0)
     reason = "No due job waits." if snapshot.due == 0 else f"No due job has waited longer than {span(oldest)}."
     over = f"{counted(snapshot.due_soon, 'job')} will be due within the next minute."
-    if outlook.peak is not None and outlook.peak.late_seconds > LATE_SECONDS:
-        at = clock(now + timedelta(seconds=outlook.peak.in_seconds))
+    worst = 0.0 if spike is None or not spike.measured else spike.prediction.worst_delay_seconds or 0.0
+    if spike is None:
+        over += f" What comes then is not known: {NO_FORECAST}."
+    elif spike.worst_due and worst > LATE_SECONDS:
         over += (
-            f" At {at} UTC {counted(outlook.peak.due, 'job')} will be due; the last will start about "
-            f"{span(outlook.peak.late_seconds)} late."
+            f" At {clock(spike.at(spike.prediction.worst_second))} UTC {counted(spike.worst_due, 'job')} will be due; "
+            f"the last will start about {span(worst)} late."
         )
     return Finding(
         level=Level.GOOD,

@@ -86,6 +86,14 @@ class Alerting(Calls):
         rows = await self._rows(query("list_alerts"), {"limit": SHOWN}, prepare=True)
         return [Breach(**{**row, "state": JobState(row["state"])}) for row in rows]
 
+    async def breaches_of(self, job_id: UUID) -> dict[AlertKind, datetime]:
+        """What one job breaches, and since when."""
+        rows = await self._rows(query("find_alert"), {"job_id": job_id}, prepare=True)
+        began = (
+            {AlertKind.LATE: rows[0]["late_since"], AlertKind.NO_SUCCESS: rows[0]["no_success_since"]} if rows else {}
+        )
+        return {kind: at for kind, at in began.items() if at is not None}
+
     async def told(self, job_id: UUID, kind: AlertKind, began: datetime | None) -> None:
         """Remember that this was told."""
         parameters = {"job_id": job_id, "kind": kind.value, "began": began}

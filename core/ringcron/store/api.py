@@ -22,6 +22,7 @@ from ringcron.errors import JobAlreadyClaimed, JobNotFound
 from ringcron.models import EARLIEST, PARKED, Job, JobState, Run, Skip, SkipReason, WorkerReport
 from ringcron.slots import created_at_of
 from ringcron.store.acting import Acting
+from ringcron.store.alerting import Alerting
 from ringcron.store.audit import Act, AuditEntry, entry_from_row, parameters_of
 from ringcron.store.batching import create_all, create_each
 from ringcron.store.calls import ANSWER_SECONDS, PATIENT_SECONDS, STATEMENT_SECONDS
@@ -69,7 +70,7 @@ class SkipRecord:
     decided_at: datetime
 
 
-class ApiStore(Acting, Looking, Foreseeing):
+class ApiStore(Acting, Looking, Foreseeing, Alerting):
     """The statements of one API process."""
 
     def __init__(self, connections: Connections, *, clock: Clock, patient: Connections | None = None) -> None:

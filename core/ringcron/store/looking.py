@@ -19,7 +19,7 @@ from ringcron.slots import SLOT_COUNT
 from ringcron.store.audit import Act, record
 from ringcron.store.calls import Calls
 from ringcron.store.connection import Connection
-from ringcron.store.snapshot import Snapshot, due_by_second, shared_snapshot
+from ringcron.store.snapshot import Snapshot, shared_snapshot
 from ringcron_sql import query
 
 SEEN_WITHIN_SECONDS: Final = 15.0
@@ -93,15 +93,6 @@ class Looking(Calls):
 
         async def work(connection: Connection) -> Snapshot:
             return await shared_snapshot(connection, handlers, now=now)
-
-        return await self._run(work)
-
-    async def due_by_second(self, handlers: Sequence[str], *, ahead_seconds: float) -> dict[int, int]:
-        """How many jobs become due in each of the next seconds."""
-        now = await self.now()
-
-        async def work(connection: Connection) -> dict[int, int]:
-            return await due_by_second(connection, handlers, ahead_seconds=ahead_seconds, now=now)
 
         return await self._run(work)
 

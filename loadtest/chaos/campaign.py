@@ -102,26 +102,20 @@ class Campaign:
                 self.active[number_] = self.active.get(number_, 0.0) + clock.elapsed() - began
 
     def turns(self) -> Iterator[tuple[str, ...]]:
-        """Who is at work in each segment: each as often as the others, in an order by the seed."""
+        """Who is at work in each segment: each as often as the others, in an order by the seed; of several at a time
+        each breaks another part."""
         numbers = list(self.nemeses)
-        if not numbers:
-            return
         order = random.Random(f"turns {self.seed}")
-        at_once = min(self.at_once, len(numbers))
-        segments = max(1, round(self.seconds * at_once / (SEGMENT * len(numbers)))) * len(numbers)
-        waiting: list[str] = []
-        for _ in range(-(-segments // at_once)):
-            turn: list[str] = []
-            while len(turn) < at_once:
-                if not waiting:
-                    waiting = order.sample(numbers, len(numbers))
-                following = next((one for one in waiting if one not in turn), None)
-                if following is None:
-                    waiting += order.sample(numbers, len(numbers))
-                    continue
-                waiting.remove(following)
-                turn.append(following)
-            yield tuple(turn)
+        cycles = round(self.seconds * self.at_once / (SEGMENT * max(1, len(numbers))))
+        for _ in range(max(1, cycles)):
+            waiting = order.sample(numbers, len(numbers))
+            while waiting:
+                turn: list[str] = []
+                for number in list(waiting):
+                    if len(turn) < self.at_once and NEMESES[number].part not in {NEMESES[one].part for one in turn}:
+                        turn.append(number)
+                        waiting.remove(number)
+                yield tuple(turn)
 
     def _take_turn(self, arena: Arena, clock: SystemClock, nemeses: Sequence[Nemesis], until: float) -> None:
         going: dict[Nemesis, tuple[float, Iterator[float]]] = {

@@ -20,6 +20,7 @@ class Storm(Nemesis):
 
     number = "N21"
     title = "callers cancel at the last moment, ask twice, leave, dawdle"
+    part = "api"
 
     def round(self) -> Iterator[float]:
         self.stage.workload.storming = True
@@ -48,6 +49,7 @@ class Herd(Nemesis):
 
     number = "N20"
     title = f"{HERD} jobs fall due in the same instant"
+    part = "api"
 
     def round(self) -> Iterator[float]:
         self.stage.workload.herd(HERD, HERD_SECONDS, HERD_AHEAD)
@@ -61,6 +63,7 @@ class Moving(Nemesis):
 
     number = "N22"
     title = "jobs are moved between partitions as they fall due"
+    part = "api"
 
     def round(self) -> Iterator[float]:
         for _ in range(20):

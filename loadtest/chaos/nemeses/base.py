@@ -77,6 +77,8 @@ class Nemesis:
 
     number: ClassVar[str]
     title: ClassVar[str]
+    part: ClassVar[str]
+    """What it breaks: of two at a time each has another."""
     proxied: ClassVar[bool] = False
     """Whether it needs the proxy between ringcron and its servers."""
     small_disk: ClassVar[bool] = False

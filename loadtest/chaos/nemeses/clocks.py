@@ -24,6 +24,7 @@ class WrongClocks(Nemesis):
 
     number = "N15"
     title = "workers have wall clocks that are hours off"
+    part = "workers"
 
     def unavailable(self) -> str | None:
         try:

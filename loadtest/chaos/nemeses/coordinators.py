@@ -20,6 +20,8 @@ ENDING_SECONDS: Final = 20.0
 class CoordinatorNemesis(Nemesis):
     """What they have in common: who leads, and that another took over."""
 
+    part = "coordinators"
+
     def leader(self) -> Program | None:
         """The running coordinator that leads, as far as ZooKeeper says."""
         if not self.stage.watcher.leaders:

@@ -20,6 +20,7 @@ LEASES_CUT: Final = 3
 class NetworkNemesis(Nemesis):
     """What they have in common: the proxy."""
 
+    part = "network"
     proxied: ClassVar[bool] = True
 
     @property

@@ -31,6 +31,8 @@ when a worker is connected again.)"""
 class PostgresNemesis(Nemesis):
     """What they have in common: the harness's own connection goes too, and the server must be back in the end."""
 
+    part = "postgres"
+
     def crash(self) -> None:
         """End the server at once; nothing committed is lost."""
         self.arena.forget_database()
@@ -193,6 +195,7 @@ class Snapshot(Nemesis):
 
     number = "N23"
     title = "an old snapshot is held"
+    part = "snapshot"
 
     def round(self) -> Iterator[float]:
         with Database(self.arena.postgres.url) as database, self.faults.during(self.number, "snapshot"):

@@ -41,6 +41,7 @@ class Killing(Nemesis):
 
     number = "N1"
     title = "workers are killed (SIGKILL) and started again"
+    part = "workers"
 
     def round(self) -> Iterator[float]:
         victim = busiest(self)
@@ -78,6 +79,7 @@ class Stopping(Nemesis):
 
     number = "N2"
     title = "workers are stopped (SIGSTOP) for longer than their leases"
+    part = "workers"
 
     def round(self) -> Iterator[float]:
         victim = busiest(self)
@@ -116,6 +118,7 @@ class Rolling(Nemesis):
 
     number = "N18"
     title = "workers are restarted in good order, one after the other"
+    part = "workers"
 
     def round(self) -> Iterator[float]:
         for name in sorted(self.arena.workers):
@@ -148,6 +151,7 @@ class Misbehaving(Nemesis):
 
     number = "N17"
     title = "handlers hold the lock, end their process, or fork"
+    part = "handlers"
 
     def round(self) -> Iterator[float]:
         what, plain = MISDEEDS[self.rounds % len(MISDEEDS)]
@@ -165,6 +169,7 @@ class Flocking(Nemesis):
 
     number = "N19"
     title = f"{FLOCKS * FLOCK} members join at once, and vanish"
+    part = "members"
 
     def __init__(self, stage: Stage) -> None:
         super().__init__(stage)

@@ -35,6 +35,8 @@ def password_of(session: int) -> bytes:
 class ZooKeeperNemesis(Nemesis):
     """What they have in common: a client that comes and goes."""
 
+    part = "zookeeper"
+
     def client(self, client_id: tuple[int, bytes] | None = None) -> KazooClient | None:
         """A connected client, or None."""
         client = KazooClient(self.arena.zookeeper.hosts, timeout=10.0, client_id=client_id, logger=silent())

@@ -16,8 +16,8 @@ NOW = datetime(2027, 1, 1, 13, tzinfo=UTC)
 SECOND = int(NOW.timestamp())
 
 
-def pace(started: int, running: int, seconds: int = 60) -> Pace:
-    return Pace(until=NOW, due=(0,) * seconds, running=(running,) * seconds, started=(started,) * seconds)
+def pace(started: int, seconds: int = 60) -> Pace:
+    return Pace(until=NOW, due=(0,) * seconds, started=(started,) * seconds)
 
 
 def test_the_spike_of_the_readme() -> None:
@@ -77,29 +77,29 @@ def test_a_chart_ends_at_a_round_number(values: list[float], top: int) -> None:
 def test_seconds_are_counted_once_and_kept_for_ten_minutes() -> None:
     span = span_to_count(None, NOW + timedelta(seconds=0.7))
     assert span == Bounds(NOW - timedelta(seconds=PACE_SECONDS), NOW)
-    first = continued(None, span, {SECOND - 1: 7}, due=3, running=2)
+    first = continued(None, span, {SECOND - 1: 7}, due=3)
     assert (len(first.started), first.started[-1], first.due[-1], first.due[-2]) == (PACE_SECONDS, 7, 3, None)
     # Within the half second that commits may take, nothing new can be said.
     assert span_to_count(first, NOW + timedelta(seconds=1.4)) == Bounds(NOW, NOW)
-    assert continued(first, Bounds(NOW, NOW), {}, due=9, running=9) == first
+    assert continued(first, Bounds(NOW, NOW), {}, due=9) == first
     span = span_to_count(first, NOW + timedelta(seconds=3.6))
     assert span == Bounds(NOW, NOW + timedelta(seconds=3))
-    then = continued(first, span, {SECOND + 1: 5}, due=1, running=0)
-    assert (then.started[-4:], then.due[-4:], then.running[-1]) == ((7, 0, 5, 0), (3, 1, 1, 1), 0)
+    then = continued(first, span, {SECOND + 1: 5}, due=1)
+    assert (then.started[-4:], then.due[-4:]) == ((7, 0, 5, 0), (3, 1, 1, 1))
     assert len(then.started) == PACE_SECONDS
-    later = continued(then, Bounds(then.until, then.until + timedelta(seconds=5)), {}, due=2, running=0)
+    later = continued(then, Bounds(then.until, then.until + timedelta(seconds=5)), {}, due=2)
     assert later.due[-6:] == (1, None, None, None, None, 2)  # nobody looked meanwhile
 
 
 def test_a_clock_that_went_back_counts_nothing_twice() -> None:
-    before = pace(1, 1)
+    before = pace(1)
     span = span_to_count(before, NOW - timedelta(seconds=30))
     assert span.from_at == span.until_at
-    assert continued(before, span, {}, due=0, running=0) == Pace(until=span.from_at)  # what was kept lies ahead
+    assert continued(before, span, {}, due=0) == Pace(until=span.from_at)  # what was kept lies ahead
 
 
 def test_after_a_long_pause_the_rest_is_begun_anew() -> None:
-    span = span_to_count(pace(1, 1), NOW + timedelta(hours=2))
+    span = span_to_count(pace(1), NOW + timedelta(hours=2))
     assert span.until_at - span.from_at == timedelta(seconds=PACE_SECONDS)
-    then = continued(pace(1, 1), span, {}, due=0, running=0)
+    then = continued(pace(1), span, {}, due=0)
     assert (len(then.started), sum(then.started)) == (PACE_SECONDS, 0)

@@ -43,7 +43,7 @@ def verdict(
     **columns: Any,
 ) -> Verdict:
     whole = Lag(taken_at=NOW, slots=lag)
-    busy = Pace(until=NOW, due=(0,) * 60, running=(20,) * 60, started=(4,) * 60)
+    busy = Pace(until=NOW, due=(0,) * 60, started=(4,) * 60)
     values = {"taken_at": NOW, "age_seconds": 0.0, "lag": whole, "pace": busy} | columns
     snapshot = Snapshot(**values)
     capacity = sum(one.capacity for one in workers if not one.silent)

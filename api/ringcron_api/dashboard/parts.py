@@ -191,8 +191,7 @@ def _now(picture: Picture) -> Markup:
         ("a run takes", span(spike.outlook.mean_seconds) if spike and spike.measured else _NOT_KNOWN),
         ("starts a second at most", _NOT_KNOWN if rate is None else f"{rate:,.1f}"),
         ("until all that is due has started", span(snapshot.due / rate) if rate else _NOT_KNOWN),
-        ("capacity now", number(picture.capacity)),
-        ("capacity wanted", _NOT_KNOWN if spike is None else number(spike.desired_capacity)),
+        ("capacity wanted", _NOT_KNOWN if spike is None else f"{spike.desired_capacity:,} (now {picture.capacity:,})"),
         (
             f"capacity for {TARGET_SECONDS} s",
             number(spike.capacity_for_target) if spike and spike.measured else _NOT_KNOWN,

@@ -56,12 +56,11 @@ class Claims:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pace:
-    """Second by second up to `until`, which is not included: jobs that waited and ran at its end (None: nobody looked),
-    and runs that began in it."""
+    """Second by second up to `until`, which is not included: jobs that waited at its end (None: nobody looked), and
+    runs that began in it."""
 
     until: datetime
     due: tuple[int | None, ...] = ()
-    running: tuple[int | None, ...] = ()
     started: tuple[int, ...] = ()
 
 
@@ -154,7 +153,6 @@ async def _count(connection: Connection, handlers: Sequence[str], before: Pace |
     due_by_handler: dict[str, int] = {}
     for late in slots:
         due_by_handler[late.handler] = due_by_handler.get(late.handler, 0) + late.due
-    due, running = sum(due_by_handler.values()), sum(one.running for one in claims.values())
     span = span_to_count(before, taken_at)
     started = dict(await _rows(connection, "count_started", {"from_at": span.from_at, "until_at": span.until_at}))
     return Snapshot(
@@ -166,7 +164,7 @@ async def _count(connection: Connection, handlers: Sequence[str], before: Pace |
         claims=claims,
         dead=dead,
         due_soon=sum(soon.values()),
-        pace=continued(before, span, started, due=due, running=running),
+        pace=continued(before, span, started, due=sum(due_by_handler.values())),
     )
 
 
@@ -178,8 +176,8 @@ def span_to_count(before: Pace | None, taken_at: datetime) -> Bounds:
     return Bounds(since, until)
 
 
-def continued(before: Pace | None, span: Bounds, started: Mapping[int, int], *, due: int, running: int) -> Pace:
-    """`before` and the seconds of `span`, at whose end `due` jobs waited and `running` ran.
+def continued(before: Pace | None, span: Bounds, started: Mapping[int, int], *, due: int) -> Pace:
+    """`before` and the seconds of `span`, at whose end `due` jobs waited.
 
     `started`: runs by the second (of the Unix epoch) that they began in.
     """
@@ -193,7 +191,6 @@ def continued(before: Pace | None, span: Bounds, started: Mapping[int, int], *, 
     return Pace(
         until=span.until_at,
         due=(*kept.due, *(due if near_enough else None,) * unseen, due)[-PACE_SECONDS:],
-        running=(*kept.running, *(running if near_enough else None,) * unseen, running)[-PACE_SECONDS:],
         started=(*kept.started, *(started.get(second, 0) for second in seconds))[-PACE_SECONDS:],
     )
 
@@ -219,7 +216,6 @@ def _encode(snapshot: Snapshot) -> str:
         "dueSoon": snapshot.due_soon,
         "until": snapshot.pace.until.timestamp(),
         "due": snapshot.pace.due,
-        "running": snapshot.pace.running,
         "started": snapshot.pace.started,
     }
     return orjson.dumps(document).decode()
@@ -252,7 +248,6 @@ def _decode(text: str, *, age_seconds: float) -> Snapshot | None:
             pace=Pace(
                 until=datetime.fromtimestamp(document["until"], UTC),
                 due=tuple(document["due"]),
-                running=tuple(document["running"]),
                 started=tuple(document["started"]),
             ),
         )

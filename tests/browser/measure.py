@@ -30,7 +30,7 @@ from tests.support.programs import Api, Programs
 from tests.support.servers import own_postgres_server
 
 HANDLERS = ["charge", "report", "webhook"]
-PAGES = ("", "/shards", "/spikes", "/jobs", "/dead", "/workers")
+PAGES = ("", "/shards", "/spikes", "/jobs", "/dead", "/alerts", "/workers")
 WATCHED_SECONDS = 30
 
 _FILL = """

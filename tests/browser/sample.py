@@ -1,5 +1,5 @@
 """A pool and its jobs as rows, for pages to show: a worker that lags, one that went silent, arcs in handover, a spike
-ahead, dead jobs of three faults, a job with a history."""
+ahead, dead jobs of three faults, a job with a history and a breached alert."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ def _report(connection: Connection) -> None:
         arcs.append([other * size + size * 3 // 4, other * size + size - 1])
         connection.execute(
             "insert into workers (worker_id, name, capacity, running, handlers, version, tzdata, epoch, draining, "
-            "slices, report_seconds, seen_at) values (%s, %s, 16, %s, %s, '0.1.0', '2026.6', 41, false, %s, 5, "
+            "slices, report_seconds, mean_seconds, seen_at) "
+            "values (%s, %s, 16, %s, %s, '0.1.0', '2026.6', 41, false, %s, 5, %s, "
             "now() - make_interval(secs => %s)) on conflict (worker_id) do update set seen_at = excluded.seen_at",
             (
                 worker,
@@ -50,6 +51,7 @@ def _report(connection: Connection) -> None:
                 16 if number == 2 else 3 + number,
                 HANDLERS,
                 Jsonb([{"handlers": HANDLERS, "arcs": arcs}]),
+                Jsonb({"webhook": 8.5, "charge": 1.2, "report": 12.4}),
                 12.5 if number == 4 else 0.5,
             ),
         )
@@ -134,6 +136,11 @@ def _recurring(connection: Connection) -> str:
         schedule=Jsonb(schedule), run_at=None, payload=Jsonb({"format": "pdf", "to": ["cfo@example.com"]}),
     )  # fmt: skip
     now = datetime.now(UTC)
+    connection.execute("update jobs set alert_if_no_success_seconds = 72000 where id = %s", (job_id,))
+    connection.execute(
+        "insert into job_alerts (job_id, since, look_at, no_success_since) values (%s, %s, %s, %s)",
+        (job_id, now - timedelta(days=1), now, now - timedelta(hours=4)),
+    )
     generation = 0
     for day in range(24, 0, -1):
         planned = now - timedelta(days=day)

@@ -36,6 +36,7 @@ def test_every_page_is_legible_in_both_themes_and_on_a_phone(
             "job": f"/dashboard/jobs/{sample['recurring']}",
             "job-dead": f"/dashboard/jobs/{sample['dead']}",
             "dead": "/dashboard/dead",
+            "alerts": "/dashboard/alerts",
             "workers": "/dashboard/workers",
             "login": "/dashboard/login",
         }

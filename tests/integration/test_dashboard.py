@@ -20,7 +20,7 @@ from tests.support.values import report_of
 
 Connection = psycopg.AsyncConnection[Any]
 HOSTILE = "<script>alert(1)</script>\"'&<img src=x onerror=alert(2)>"
-PAGES = ("", "/shards", "/spikes", "/jobs", "/dead", "/workers")
+PAGES = ("", "/shards", "/spikes", "/jobs", "/dead", "/alerts", "/workers")
 
 
 @pytest.fixture

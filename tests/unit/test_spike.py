@@ -36,6 +36,11 @@ def test_what_is_wanted_is_what_the_autoscaler_is_told() -> None:
     assert spike_ahead({600: 2000}, start=NOW).desired_capacity == 0  # not yet: a worker is ready in 3 min
 
 
+def test_a_spike_is_named_by_its_busiest_second() -> None:
+    spike = spike_ahead({40: 999, 60: 99, 61: 1321, 62: 120}, start=NOW, capacity=500)
+    assert (spike.prediction.worst_second, spike.worst_second, spike.worst_due) == (62, 61, 1321)
+
+
 def test_what_waits_now_may_be_the_worst() -> None:
     spike = spike_ahead({600: 2}, start=NOW, backlog=100)
     assert spike.worst_due == 0

@@ -19,6 +19,7 @@ from ringcron_api.forecasts import Outlook
 
 TARGET_SECONDS: Final = 30
 """How late the last job of a spike may start before more capacity is suggested."""
+ROW_SECONDS: Final = 60
 BUSIEST_SHOWN: Final = 10
 NO_FORECAST: Final = "the forecast could not be made"
 _ASKED: Final = AutoscaleQuery()
@@ -41,10 +42,20 @@ class Spike:
     """As GET /autoscale gives it."""
 
     @property
+    def worst_second(self) -> int:
+        """The second that a person calls the spike: the busiest of those in a row that end where the last job begins to
+        wait longest."""
+        due, last = self.outlook.coming.due, self.prediction.worst_second
+        first = last
+        while first > 0 and due[first - 1] and last - first < ROW_SECONDS:
+            first -= 1
+        return max(range(first, last + 1), key=lambda second: due[second])
+
+    @property
     def worst_due(self) -> int:
-        """Jobs that become due in the second from which on the last one waits longest; 0: those that wait now."""
+        """Jobs that become due in that second; 0: those that wait now are the worst."""
         due = self.outlook.coming.due
-        return due[self.prediction.worst_second] if due else 0
+        return due[self.worst_second] if due[self.prediction.worst_second] else 0
 
     def at(self, second: int) -> datetime:
         """The instant of a second of the forecast."""

@@ -30,7 +30,7 @@ def _foretold(spike: Spike) -> str:
     late = span(found.worst_delay_seconds)
     if found.worst_delay_seconds < 1:
         return f"No spike within the hour. {most}{pool[0].upper()}{pool[1:]} the last starts {late} late."
-    at = clock(spike.at(found.worst_second))
+    at = clock(spike.at(spike.worst_second))
     what = f"{_due(spike.worst_due)} at {at} UTC"
     if not spike.worst_due:
         what = f"{counted(outlook.backlog, 'job')} {'is' if outlook.backlog == 1 else 'are'} due now"

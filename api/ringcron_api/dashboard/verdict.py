@@ -256,7 +256,7 @@ def _good(snapshot: Snapshot, spike: Spike | None) -> Finding:
         over += f" What comes then is not known: {NO_FORECAST}."
     elif spike.worst_due and worst > LATE_SECONDS:
         over += (
-            f" At {clock(spike.at(spike.prediction.worst_second))} UTC {counted(spike.worst_due, 'job')} will be due; "
+            f" At {clock(spike.at(spike.worst_second))} UTC {counted(spike.worst_due, 'job')} will be due; "
             f"the last will start about {span(worst)} late."
         )
     return Finding(

@@ -90,6 +90,7 @@ class Away(PostgresNemesis):
         try:
             with self.faults.during(self.number, EVERYTHING, after=self.arena.plan.lease * OWNERS_SHARE):
                 self.crash()
+                self.rounds += 1
                 yield AWAY_SECONDS
                 if late is not None:
                     late.pause()
@@ -99,7 +100,6 @@ class Away(PostgresNemesis):
             if late is not None:
                 late.resume()
                 self.faults.add(self.number, f"{late.name}.", began, after=self.arena.plan.lease)
-        self.rounds += 1
         yield BETWEEN_SECONDS
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ringcron.errors import ConfigError
 from ringcron.addresses import AddressPolicy
+from ringcron.errors import ConfigError
 
 REFUSED = [
     "127.0.0.1",

@@ -194,9 +194,9 @@ async def test_keys_are_found_by_key(full: Connection) -> None:
 async def test_the_holders_of_keys_are_found_one_by_one(any_statistics: Connection) -> None:
     ids = [await one_of(any_statistics, state) for state in ("due", "done", "paused")]
     for name in ("lock_holders", "find_holders"):
-        plan = await explain(any_statistics, query(name), {"ids": ids}, analyze=True)
-        assert plan.indexes == {"jobs_pkey"}
-        assert rows_read(plan) == len(ids)
+        assert (await explain(any_statistics, query(name), {"ids": ids})).indexes == {"jobs_pkey"}
+        plan = await explain(any_statistics, query(name), {"ids": ids[:1]}, analyze=True)
+        assert rows_read(plan) == 1  # of one look-up: of several, 15 shows the mean, in whole rows
 
 
 async def test_replace_stays_in_one_partition(any_statistics: Connection) -> None:

@@ -183,7 +183,8 @@ async def test_a_job_that_moves_from_day_to_day_is_cancelled_once(
             for day in range(100):
                 with contextlib.suppress(psycopg.errors.SerializationFailure):  # the cancel moved it meanwhile
                     await mover.execute(
-                        "update jobs set next_run_at = now() - interval '1 day' + make_interval(hours => 47 * (%s %% 2)) "
+                        "update jobs "
+                        "set next_run_at = now() - interval '1 day' + make_interval(hours => 47 * (%s %% 2)) "
                         "where id = %s and state = 'due'",
                         (day, job_id),
                     )

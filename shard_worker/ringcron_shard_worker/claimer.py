@@ -43,6 +43,8 @@ from ringcron_shard_worker.turns import (
 
 FIRST_PAUSE_SECONDS: Final = 0.05
 MOST_DOUBLINGS: Final = 10
+MOMENT_SECONDS: Final = 0.001
+"""What is left of a sleep when it seems to end on the dot: not worth another."""
 
 _log = structlog.get_logger(__name__)
 
@@ -114,7 +116,7 @@ class Claimer:
         if peek.answered_at < self._help_again_at:  # others were quicker where it helped: its own only, until then
             lasts = min(lasts, self._help_again_at - peek.answered_at)
             peek = dataclasses.replace(peek, ring=())
-        while (age := self._clock.elapsed() - peek.answered_at) <= lasts:
+        while (age := self._clock.elapsed() - peek.answered_at) < lasts - MOMENT_SECONDS:
             turns = due_turns(
                 peek,
                 age_seconds=age,

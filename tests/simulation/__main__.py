@@ -3,6 +3,7 @@
 --seeds N        how many (default 10,000)
 --first S        the first of them (default 0)
 --mode MODE      safety or liveness; both, two thirds of the seeds in safety mode, where none is given
+--within S       stop after so many seconds, and say how many seeds that were; no seed at all is a failure
 --processes P    how many to play at a time (default: one for each core)
 --show           print the whole trace of each seed
 """
@@ -41,7 +42,16 @@ def main(arguments: Sequence[str]) -> int:
     slowest, played = 0.0, 0
     asked = portions(options.first, options.seeds, options.mode)
     with multiprocessing.get_context("spawn").Pool(options.processes) as pool:
-        for failed, found, settled, number in pool.imap(play_portion, asked):
+        answers = pool.imap(play_portion, asked)
+        while True:
+            try:
+                left = None if options.within is None else max(0.0, began + options.within - time.monotonic())
+                failed, found, settled, number = answers.next(timeout=left)
+            except StopIteration:
+                break
+            except multiprocessing.TimeoutError:
+                pool.terminate()
+                break
             counts.update(found)
             slowest, played = max(slowest, settled), played + number
             if played % 1000 < number:
@@ -55,7 +65,7 @@ def main(arguments: Sequence[str]) -> int:
         f"{counts['reap']} leases reaped, {counts['release']} claims handed back, {counts['publish']} assignments; "
         f"all well {slowest:.0f} s after the last fault at the latest; {time.monotonic() - began:.0f} s"
     )
-    return 0
+    return 0 if played else 1
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -64,6 +74,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seeds", type=int, default=10_000)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--mode", choices=("safety", "liveness"))
+    parser.add_argument("--within", type=float)
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--show", action="store_true")
     return parser

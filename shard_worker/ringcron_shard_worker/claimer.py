@@ -113,7 +113,8 @@ class Claimer:
         help_after = HELP_AFTER_SECONDS * random.uniform(0.75, 1.25)
         lasts = self._poll_seconds * random.uniform(*(LASTS_HEARING if self._store.hears_the_bell else LASTS))
         peek = await self._peek(holding)
-        if peek.answered_at < self._help_again_at:  # others were quicker where it helped: its own only, until then
+        if peek.answered_at < self._help_again_at - MOMENT_SECONDS:
+            # Others were quicker where it helped: its own only, until then.
             lasts = min(lasts, self._help_again_at - peek.answered_at)
             peek = dataclasses.replace(peek, ring=())
         while (age := self._clock.elapsed() - peek.answered_at) < lasts - MOMENT_SECONDS:

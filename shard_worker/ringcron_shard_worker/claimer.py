@@ -43,8 +43,8 @@ from ringcron_shard_worker.turns import (
 
 FIRST_PAUSE_SECONDS: Final = 0.05
 MOST_DOUBLINGS: Final = 10
-MOMENT_SECONDS: Final = 0.001
-"""What is left of a sleep when it seems to end on the dot: not worth another."""
+LEAST_SLEEP_SECONDS: Final = 0.0005
+"""An instant may seem to lie ahead by rounding alone: a loop that sleeps for as little as that may not move at all."""
 
 _log = structlog.get_logger(__name__)
 
@@ -113,11 +113,11 @@ class Claimer:
         help_after = HELP_AFTER_SECONDS * random.uniform(0.75, 1.25)
         lasts = self._poll_seconds * random.uniform(*(LASTS_HEARING if self._store.hears_the_bell else LASTS))
         peek = await self._peek(holding)
-        if peek.answered_at < self._help_again_at - MOMENT_SECONDS:
+        if peek.answered_at < self._help_again_at:
             # Others were quicker where it helped: its own only, until then.
             lasts = min(lasts, self._help_again_at - peek.answered_at)
             peek = dataclasses.replace(peek, ring=())
-        while (age := self._clock.elapsed() - peek.answered_at) < lasts - MOMENT_SECONDS:
+        while (age := self._clock.elapsed() - peek.answered_at) <= lasts:
             turns = due_turns(
                 peek,
                 age_seconds=age,
@@ -251,7 +251,7 @@ class Claimer:
         if peek.lapse_seconds is not None and self._reaper.trusted and peek.lapse_seconds > age:
             # A little apart from the others who saw the same lease.
             wake = min(wake, peek.lapse_seconds - age + random.uniform(0, 0.1))
-        return wake
+        return max(wake, LEAST_SLEEP_SECONDS)
 
     async def _sleep(self, seconds: float) -> bool:
         """Sleep, but no longer than until the slice changes or jobs were made due here; tells whether that came."""

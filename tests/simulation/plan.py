@@ -7,7 +7,7 @@ which is how a failing plan is made shorter.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Any, Final, Literal
 
@@ -21,6 +21,11 @@ QUIET_CAP_SECONDS: Final = 2.0
 ACK_SECONDS: Final = 2.0
 SLOTS: Final = 64
 HANDLERS: Final = ("first", "second")
+MOST_BUSY: Final = 0.7
+"""Share of the places that recurring jobs may fill where liveness is asked for: the rest is for retries."""
+
+_Worker = tuple[str, int, tuple[str, ...]]
+"""Name, capacity, handlers."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -61,7 +66,7 @@ class Plan:
 
     seed: int
     mode: Mode
-    workers: tuple[tuple[str, int, tuple[str, ...]], ...]  # name, capacity, handlers
+    workers: tuple[_Worker, ...]
     coordinators: tuple[str, ...]
     jobs: tuple[JobPlan, ...]
     faults: tuple[Fault, ...]
@@ -107,12 +112,13 @@ def make_plan(seed: int, mode: Mode) -> Plan:
         _fault(random, random.uniform(1, quiet_at), workers, coordinators)
         for _ in range(random.randint(2, 6 if mode == "safety" else 4))
     ]
+    jobs = tuple(_job(random, number, quiet_at) for number in range(random.randint(4, 10)))
     return Plan(
         seed=seed,
         mode=mode,
         workers=workers,
         coordinators=coordinators,
-        jobs=tuple(_job(random, number, quiet_at) for number in range(random.randint(4, 10))),
+        jobs=jobs if mode == "safety" else _lightened(workers, jobs),
         faults=tuple(sorted(faults, key=lambda fault: fault.at)),
         quiet_at=quiet_at,
         end=quiet_at + (2 if mode == "safety" else 120),
@@ -120,7 +126,33 @@ def make_plan(seed: int, mode: Mode) -> Plan:
     )
 
 
-def _worker(random: Random, number: int) -> tuple[str, int, tuple[str, ...]]:
+def is_overloaded(workers: tuple[_Worker, ...], jobs: tuple[JobPlan, ...]) -> bool:
+    """Whether the recurring jobs need more places than `MOST_BUSY` of what the workers of their handlers have.
+
+    An overloaded fleet falls ever farther behind, which nobody promised away. No job can need more than one place,
+    but one that keeps its ticks must be done with each before the next.
+    """
+    recurring = [(job, (job.seconds + job.stubborn) / job.every) for job in jobs if job.every is not None]
+    if any(need > MOST_BUSY for job, need in recurring if job.overlap == "buffer_all"):
+        return True
+    for handlers in ({HANDLERS[0]}, {HANDLERS[1]}, set(HANDLERS)):
+        places = sum(capacity for _, capacity, has in workers if handlers & set(has))
+        if sum(min(1.0, need) for job, need in recurring if job.handler in handlers) > MOST_BUSY * places:
+            return True
+    return False
+
+
+def _lightened(workers: tuple[_Worker, ...], jobs: tuple[JobPlan, ...]) -> tuple[JobPlan, ...]:
+    """The jobs, as many of the last recurring ones made one-offs as let the fleet keep up."""
+    light = list(jobs)
+    for number in reversed(range(len(jobs))):
+        if not is_overloaded(workers, tuple(light)):
+            break
+        light[number] = replace(light[number], every=None)
+    return tuple(light)
+
+
+def _worker(random: Random, number: int) -> _Worker:
     return f"w{number}", random.choice((1, 2, 5)), HANDLERS if number == 0 or random.random() < 0.8 else HANDLERS[:1]
 
 

@@ -92,6 +92,7 @@ class Leader:
             if published is not Published.DONE:
                 return published  # nothing counts as acted on: the next step decides again
             failpoints.reach("leader.published")
+            self._behind = False  # lost once more is another loss, also when it was never seen in between
             self._patience.act()
             self._say(following, members, passed_over)
             self._note(previous, following)

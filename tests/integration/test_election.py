@@ -137,6 +137,21 @@ class TestTerms:
             assert client.get("/assignment")[0] == b"of the new leader"
         assert await until(election.contend)  # and it may stand again
 
+    async def test_an_assignment_that_is_lost_again_before_anybody_looked_is_made_again(
+        self, session: Session, zookeeper_hosts: str, database_url: str
+    ) -> None:
+        """The second loss looks like the first: once it was taken for it, and nobody owned a slot any more."""
+        settings = settings_for(zookeeper_hosts, database_url, quiet_seconds=0.0)
+        node = await Election(session, "c.0", lambda: None).contend()
+        assert node is not None
+        leader = Leader(
+            settings, Tree(session, lambda: None), id="c.0", node=node, ring_size=SLOT_COUNT, clock=SystemClock()
+        )
+        with zookeeper_client(zookeeper_hosts) as client:
+            for _ in range(3):
+                assert await leader.step() is Published.DONE
+                client.delete("/assignment")
+
     async def test_a_second_contender_of_ours_is_deleted(self, session: Session, zookeeper_hosts: str) -> None:
         """Left by a creation whose answer was lost; it would block everybody as long as we live."""
         election = Election(session, "c.0", lambda: None)

@@ -182,5 +182,10 @@ def mend(world: World) -> None:
     world.stop_database(False)
     for process in world.processes:
         _resume(world, process)
+    supervise(world)
+
+
+def supervise(world: World) -> None:
+    """What ended, also by itself at the end of its trust, is started again."""
     for seat in world.seats:
         world.start(seat)

@@ -86,6 +86,7 @@ def _settle(world: World, mended_at: float) -> float | None:
     owned = False
     while world.violation is None:
         _run(world, world.loop.now + LOOK_SECONDS)
+        faults.supervise(world)
         seconds = world.loop.now - mended_at
         owned = owned or unowned(world) is None
         lack = lacking(world, mended_at)

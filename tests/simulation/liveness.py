@@ -41,6 +41,8 @@ def unowned(world: World) -> str | None:
     held: dict[str, int] = {}
     for process in world.living_workers():
         holder = process.holder
+        if holder is None:
+            return f"{process.id} is only starting"
         if not holder._proven() or holder._applied.epoch != assignment.epoch:
             return f"{process.id} is not proven at epoch {assignment.epoch}"
         for handler, bits in world.referee.mask(holder._slices).items():

@@ -64,6 +64,15 @@ class Series:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Marks:
+    """Instants of the x axis at which something happened."""
+
+    name: str
+    at: Sequence[float]
+    role: Literal["plain", "muted"] = "muted"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class LineChart:
     """Lines over a common x axis. `log_x`: logarithmic, for values over 0."""
 
@@ -73,6 +82,7 @@ class LineChart:
     series: Sequence[Series]
     note: str = ""
     log_x: bool = False
+    marks: Sequence[Marks] = ()
     kind: ClassVar[str] = "lines"
 
 

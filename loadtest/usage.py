@@ -18,11 +18,21 @@ _TICKS: Final = os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Memory:
-    """Of a process and what it started, in bytes; `processes` says how many that are."""
+    """Of a process and what it started, in bytes; `processes` says how many that are. `anon` is the part of `pss` that
+    no file and no shared memory stands behind: what the process has allocated."""
 
     processes: int
     pss: int
     rss: int
+    anon: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Handles:
+    """Threads and open files of a process and what it started."""
+
+    threads: int
+    files: int
 
 
 def trees_of(pids: Iterable[int]) -> list[int]:
@@ -57,7 +67,12 @@ def memory_of(pid: int) -> Memory | None:
     parts = memory_of_tree(pid)
     if not parts:
         return None
-    return Memory(processes=len(parts), pss=sum(part.pss for _, part in parts), rss=sum(part.rss for _, part in parts))
+    return Memory(
+        processes=len(parts),
+        pss=sum(part.pss for _, part in parts),
+        rss=sum(part.rss for _, part in parts),
+        anon=sum(part.anon for _, part in parts),
+    )
 
 
 def memory_of_tree(pid: int) -> list[tuple[str, Memory]]:
@@ -70,9 +85,29 @@ def memory_of_tree(pid: int) -> list[tuple[str, Memory]]:
         except OSError:
             continue  # ended meanwhile, or not ours to read
         values = {line.split(":")[0]: line.split()[1] for line in text.splitlines()[1:]}
-        memory = Memory(processes=1, pss=int(values["Pss"]) * 1024, rss=int(values["Rss"]) * 1024)
+        memory = Memory(
+            processes=1,
+            pss=int(values["Pss"]) * 1024,
+            rss=int(values["Rss"]) * 1024,
+            anon=int(values.get("Pss_Anon", values["Pss"])) * 1024,  # kernels before 5.9 do not tell it apart
+        )
         found.append((_program(command), memory))
     return found
+
+
+def handles_of(pid: int) -> Handles | None:
+    """Threads and open files of a process and its descendants; None where nothing can be read."""
+    threads = files = 0
+    for one in trees_of([pid]):
+        try:
+            open_files = len(os.listdir(_PROC / str(one) / "fd"))
+        except OSError:
+            continue  # ended meanwhile, or not ours to read
+        fields = _stat(one)
+        if fields is not None:
+            threads += int(fields[17])
+            files += open_files
+    return Handles(threads=threads, files=files) if threads else None
 
 
 def _program(command: list[bytes]) -> str:
@@ -85,7 +120,7 @@ def _program(command: list[bytes]) -> str:
 
 
 def _stat(pid: int) -> list[str] | None:
-    """The fields of /proc/<pid>/stat from the state on (parent: 1; CPU in ticks: 11 to 14)."""
+    """The fields of /proc/<pid>/stat from the state on (parent: 1; CPU in ticks: 11 to 14; threads: 17)."""
     try:
         text = (_PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
     except OSError:

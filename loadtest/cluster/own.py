@@ -62,6 +62,8 @@ class ClusterPlan:
     folder: Path | None = None
     postgres: Mapping[str, str] = field(default_factory=dict)
     """PostgreSQL settings that go before ours."""
+    coordinator: Mapping[str, object] = field(default_factory=dict)
+    """Fields of CoordinatorSettings."""
 
 
 @contextmanager
@@ -146,7 +148,8 @@ class OwnCluster:
         self._launcher = Launcher(self.folder / "logs", database_url=self.database_url, zookeeper=self.zookeeper_hosts)
         if self._zookeeper is not None:
             for number in range(1, self.plan.coordinators + 1):
-                self.coordinators.append(self._launcher.start("coordinator", f"coordinator-{number}"))
+                name = f"coordinator-{number}"
+                self.coordinators.append(self._launcher.start("coordinator", name, **self.plan.coordinator))
             self._until(
                 lambda: self.database.value("count_partitions") >= CARVED_DAYS, "the coordinator has made partitions"
             )

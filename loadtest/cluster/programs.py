@@ -11,7 +11,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -28,12 +28,13 @@ _SETTINGS: Final[Mapping[str, type[CommonSettings]]] = {
 
 
 class Program:
-    """A running program."""
+    """A running program. `process` is its present one."""
 
-    def __init__(self, name: str, process: subprocess.Popen[bytes], log: Path) -> None:
+    def __init__(self, name: str, log: Path, start: Callable[[], subprocess.Popen[bytes]]) -> None:
         self.name = name
-        self.process = process
         self.log = log
+        self._start = start
+        self.process = start()
 
     @property
     def pid(self) -> int:
@@ -64,6 +65,10 @@ class Program:
         """Ask it to drain, wait, and kill it where it takes longer than `seconds`."""
         end(self.process, signal.SIGTERM, seconds=seconds)
 
+    def start_again(self) -> None:
+        """Start it again as it was started, from the main thread; the old process has ended."""
+        self.process = self._start()
+
     def log_end(self) -> str:
         """The last lines of its log."""
         return tail(self.log)
@@ -79,10 +84,17 @@ class Launcher:
         logs.mkdir(parents=True, exist_ok=True)
 
     def start(
-        self, program: str, name: str, *, environment: Mapping[str, str] | None = None, **settings: object
+        self,
+        program: str,
+        name: str,
+        *,
+        environment: Mapping[str, str] | None = None,
+        within: Sequence[str] = (),
+        **settings: object,
     ) -> Program:
-        """Start `worker`, `coordinator` or `api`. `settings` are fields of its settings class; call it from the main
-        thread: the program ends with the thread that started it."""
+        """Start `worker`, `coordinator` or `api`. `settings` are fields of its settings class; `within` are words that
+        stand before the program and replace themselves by it. Call it from the main thread: the program ends with the
+        thread that started it."""
         fields = {field.name: field for field in dataclasses.fields(_SETTINGS[program])}
         told = {**self._common, "log_format": "json", "log_level": "info", **settings}
         if "name" in fields:
@@ -90,12 +102,9 @@ class Launcher:
         variables = {variables_of(fields[key])[0]: _text(value) for key, value in told.items()}
         inherited = {key: value for key, value in os.environ.items() if not key.startswith(("RINGCRON_", "LOADTEST_"))}
         log = self._logs / f"{name}.log"
-        process = launch(
-            [sys.executable, "-P", "-m", "ringcron", program],
-            environment={**inherited, "PYTHONPATH": str(CHECKOUT), **variables, **(environment or {})},
-            log=log,
-        )
-        return Program(name, process, log)
+        whole = {**inherited, "PYTHONPATH": str(CHECKOUT), **variables, **(environment or {})}
+        command = [*within, sys.executable, "-P", "-m", "ringcron", program]
+        return Program(name, log, lambda: launch(command, environment=whole, log=log))
 
 
 def _text(value: object) -> str:

@@ -64,7 +64,9 @@
     return style(COLOURS[index % COLOURS.length]);
   }
 
-  function legend(box, series) {
+  const colourOfMarks = (marks) => style(marks.role === "muted" ? "--muted" : "--bad");
+
+  function legend(box, series, marked) {
     const list = element(box, "div", "legend");
     series.forEach((one, index) => {
       const item = element(list, "span");
@@ -75,6 +77,12 @@
       });
       element(item, "span", "", one.name);
     });
+    for (const marks of marked) {
+      const item = element(list, "span");
+      const key = node(item, "svg", { viewBox: "0 0 22 10", "aria-hidden": "true" });
+      for (const at of [5, 11, 17]) node(key, "line", { x1: at, x2: at, y1: 1, y2: 9, stroke: colourOfMarks(marks), "stroke-width": 1.5 });
+      element(item, "span", "", marks.name);
+    }
   }
 
   function frame(box, height) {
@@ -84,7 +92,8 @@
   }
 
   function lines(box, chart) {
-    legend(box, chart.series);
+    const marked = chart.marks.filter((marks) => marks.at.length);
+    legend(box, chart.series, marked);
     const { svg, width, height } = frame(box, Math.min(340, Math.max(240, box.clientWidth * 0.42)));
     const points = chart.series.flatMap((series) => series.points);
     const left = 58, right = 14, top = 18, bottom = 40;
@@ -109,6 +118,14 @@
     node(svg, "line", { class: "axis", x1: left, x2: width - right, y1: height - bottom, y2: height - bottom });
     node(svg, "text", { x: (left + width - right) / 2, y: height - 4, "text-anchor": "middle" }, chart.x);
     node(svg, "text", { x: 0, y: 10 }, chart.y);
+    for (const marks of marked) {
+      for (const at of marks.at) {
+        node(svg, "line", {
+          x1: x(at), x2: x(at), y1: top, y2: marks.role === "muted" ? top + 8 : height - bottom,
+          stroke: colourOfMarks(marks), "stroke-width": 1, "stroke-opacity": marks.role === "muted" ? 1 : 0.5,
+        });
+      }
+    }
     chart.series.forEach((series, index) => {
       let path = "";
       series.points.forEach(([px, py], at) => {

@@ -77,6 +77,14 @@ async def test_work_of_an_unknown_commit_is_done_again_only_where_it_may_be(loss
     assert (once.tries, again.tries, source.recovered) == (1, 2, 1)
 
 
+async def test_a_session_that_only_reads_is_left_also_where_the_work_is_not_repeated() -> None:
+    """A52: it would be used again otherwise, for ever: nothing ends it."""
+    source = Source()
+    with pytest.raises(StoreUnavailable):
+        await attempt(Work(READ_ONLY), repeatable=False, source=source)
+    assert source.recovered == 1
+
+
 async def test_what_is_wrong_with_the_statement_is_not_repeated() -> None:
     work = Work(psycopg.errors.CheckViolation("no partition for the row"))
     with pytest.raises(psycopg.errors.CheckViolation):

@@ -11,6 +11,7 @@ What is tried again, and why that is safe:
     connection lost       nothing is known of the commit: again only where the caller says that its work is repeatable
                           (reads; writes with a fixed id; fenced writes, whose second try finds the first one's effect)
     57P01 and kin         the server is going away: as a lost connection
+    25006                 the server only reads, as one that was demoted: as a lost connection, and the session is left
     anything else         not ours to repeat: raised as it is
 
 A lost connection that is not, or no longer, tried again is raised as StoreUnavailable.
@@ -161,6 +162,9 @@ async def transact(
             metrics.STORE_RETRIES["connection"].inc()
             losses += 1
             if not repeatable or (losses > 1 and clock.elapsed() - started > give_up_after):
+                if isinstance(error, psycopg.errors.ReadOnlySqlTransaction):  # such a session does not end by itself
+                    with contextlib.suppress(psycopg.Error, OSError):
+                        await connections.recover()
                 raise StoreUnavailable(f"the database cannot be reached: {_first_line(error)}") from error
             await asyncio.sleep(random.uniform(0.02, 0.2))
             with contextlib.suppress(psycopg.Error, OSError):

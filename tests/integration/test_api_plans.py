@@ -202,7 +202,7 @@ async def test_the_holders_of_keys_are_found_one_by_one(any_statistics: Connecti
 async def test_replace_stays_in_one_partition(any_statistics: Connection) -> None:
     new = await new_job(any_statistics)
     skip = {"skip_first": None, "skip_last": None, "skip_count": 0, "skip_reason": None}
-    held = {"held_next_run_at": new.next_run_at}
+    held = {"held_next_run_at": new.next_run_at, "decided_until": new.now}
     rows = orjson.dumps([record_of(new, await one_of(any_statistics, "due")) | held | skip]).decode()
     parameters = {"rows": rows, "first_at": new.next_run_at, "last_at": new.next_run_at}
     await any_statistics.execute("set enable_seqscan = off")  # as by prefer_indexes

@@ -13,12 +13,12 @@ import pytest
 from prometheus_client import REGISTRY
 
 from ringcron.clock import SystemClock
-from ringcron.errors import JobAlreadyClaimed, RingcronError, StoreUnavailable
+from ringcron.errors import JobAlreadyClaimed, RingcronError, StatementRefused, StoreUnavailable
 from ringcron.models import Definition
 from ringcron.slots import new_job_id
 from ringcron.store.api import SESSION_OPTIONS, ApiStore
 from ringcron.store.batching import BatchRefused, create_each
-from ringcron.store.creating import Creation, OnConflict, Outcome, Stored
+from ringcron.store.creating import Created, Creation, OnConflict, Outcome, Stored
 from ringcron.store.keyed import create
 from ringcron.store.pool import Pool
 from tests.support.jobs import database_now
@@ -52,11 +52,11 @@ async def connection(database_url: str) -> AsyncIterator[psycopg.AsyncConnection
         yield connection
 
 
-def creation(now: datetime, key: str | None, on_conflict: OnConflict, n: int = 0) -> Creation:
-    """A recurring job; `n` tells it from others."""
-    schedule = {"every": "PT1M", "anchor": "2020-01-01T00:00:00Z"}
+def creation(now: datetime, key: str | None, on_conflict: OnConflict, n: int = 0, *, begun: bool = False) -> Creation:
+    """A recurring job that begins days from now, unless it has `begun`; `n` tells it from others."""
+    due = now.replace(second=0, microsecond=0) + timedelta(days=1 + n)
+    schedule = {"every": "PT1M", "anchor": "2020-01-01T00:00:00Z"} | ({} if begun else {"startAt": due.isoformat()})
     common = Definition(handler="log", payload=None, schedule=schedule, name=f"n{n}", tags=(f"t{n % 3}", "t"))
-    due = now + timedelta(days=1 + n)
     return Creation(new_job_id(now), common, None, key, n, now, due, on_conflict)
 
 
@@ -74,10 +74,10 @@ def wire(outcome: Outcome) -> tuple[Any, ...]:
 async def state_of(connection: psycopg.AsyncConnection[Any], prefix: str) -> list[Any]:
     """All that is stored of the jobs whose keys begin so, but for ids and what differs with the number of tries."""
     cursor = await connection.execute(
-        "select substr(j.key, 2), j.state, j.next_run_at, j.scheduled_for, j.decided_until, j.payload, j.name, j.tags, "
-        "  j.attempt, j.occurrences, j.pause_reason, j.lease_owner, k.job_id = j.id, "
+        "select substr(j.key, 2), j.state, j.next_run_at, j.scheduled_for, j.decided_until >= j.updated_at, j.payload, "
+        "  j.name, j.tags, j.attempt, j.occurrences, j.pause_reason, j.lease_owner, k.job_id = j.id, "
         "  array(select t.tag from job_tags t where t.job_id = j.id order by t.tag), "
-        "  array(select (s.count, s.reason)::text from skips s where s.job_id = j.id), "
+        "  array(select (s.count > 0, s.reason)::text from skips s where s.job_id = j.id), "
         "  array(select (r.outcome, r.lease_generation)::text from runs r where r.job_id = j.id) "
         "from jobs j left join job_keys k on k.key = j.key where j.key like %s "
         "order by j.key, j.state, j.payload::text",
@@ -94,7 +94,9 @@ async def test_a_batch_does_what_its_creates_would_do_one_after_the_other(
     before = await database_now(connection) - timedelta(minutes=5)
     keys = [f"{state}{n}" for state in (*_SET_STATE, "free") for n in range(4)]
     for prefix in "ab":
-        held = [creation(before, prefix + key, OnConflict.ERROR) for key in keys if not key.startswith("free")]
+        held = [
+            creation(before, prefix + key, OnConflict.ERROR, begun=True) for key in keys if not key.startswith("free")
+        ]
         await create_each(connection, held, first_try=True)
         for one in held:
             assert one.key is not None
@@ -193,3 +195,46 @@ async def test_a_job_that_a_worker_holds_is_not_locked(
         assert isinstance(outcome, JobAlreadyClaimed)
         await connection.execute("set lock_timeout = '10s'")
         await connection.execute("update jobs set lease_until = now() + interval '1 hour'")
+
+
+async def test_no_tick_that_was_taken_while_a_replacement_waited_comes_again(
+    connection: psycopg.AsyncConnection[Any],
+) -> None:
+    now = await database_now(connection)
+    await create_each(connection, [creation(now, key, OnConflict.ERROR, begun=True) for key in "ab"], first_try=True)
+    # What asks read the clock before a worker ran the ticks up to now.
+    asked_at = now - timedelta(minutes=3)
+    asked = [creation(asked_at, key, OnConflict.REPLACE, begun=True) for key in "ab"]
+    asked = [one._replace(scheduled_for=asked_at + timedelta(minutes=1)) for one in asked]
+    (stored,) = await create_each(connection, asked[:1], first_try=True)
+    assert isinstance(stored, Stored)
+    assert stored.next_run_at is not None
+    assert stored.next_run_at > now
+    what, job = await create(connection, asked[1].new, OnConflict.REPLACE, first_try=True)
+    assert (what, job.next_run_at) == (Created.REPLACED, job.scheduled_for)
+    cursor = await connection.execute(
+        "select bool_and(decided_until > %s and scheduled_for > decided_until) from jobs", (now,)
+    )
+    assert await cursor.fetchone() == (True,)
+    # Tried again, because nobody heard of it, it changes nothing and shows the same.
+    assert await create_each(connection, asked[:1], first_try=False) == [stored]
+
+
+async def test_batches_that_are_halved_within_a_transaction_do_not_deadlock(
+    pool: Pool, connection: psycopg.AsyncConnection[Any]
+) -> None:
+    now = await database_now(connection)
+    store = ApiStore(pool, clock=SystemClock())
+    before = deadlocks()
+    keys = [f"k{n:02}" for n in range(32)]
+
+    async def batch(order: Sequence[str]) -> Sequence[Outcome]:
+        lines = [creation(now, key, OnConflict.KEEP) for key in order]
+        refused = creation(now, None, OnConflict.ERROR)
+        lines.append(refused._replace(scheduled_for=datetime.fromisoformat("1980-01-01T00:00:00Z")))
+        return await store.rehearse(lambda within: within.insert_jobs(lines, whole=False), seconds=60)
+
+    for _ in range(3):
+        for outcomes in await asyncio.gather(batch(keys), batch(keys[::-1])):
+            assert [type(outcome) for outcome in outcomes] == [Stored] * 32 + [StatementRefused]
+    assert deadlocks() == before

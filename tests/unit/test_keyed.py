@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -12,7 +13,7 @@ from ringcron.errors import JobAlreadyClaimed, KeyExists
 from ringcron.models import Definition, JobState
 from ringcron.slots import new_job_id
 from ringcron.store.creating import Created, Creation, OnConflict, Outcome, Stored
-from ringcron.store.keyed import Holder, decide
+from ringcron.store.keyed import Holder, decide, replacing_at
 from ringcron_sql import query
 
 NOW = datetime(2027, 3, 1, 12, 0, 0, tzinfo=UTC)
@@ -41,6 +42,7 @@ def holder(state: JobState, *, claimed: bool = False) -> Holder:
         lease_owner="w.1" if claimed else None,
         lease_until=NOW if claimed else None,
         lease_generation=3,
+        read_at=NOW,
     )
 
 
@@ -85,6 +87,19 @@ def test_a_kept_job_without_a_next_run_shows_none(state: JobState) -> None:
     (kept,), *_ = decide(creates(KEEP), holder(state))
     assert isinstance(kept, Stored)
     assert kept.next_run_at is None
+
+
+def test_a_replacement_is_decided_at_the_clock_under_the_lock() -> None:
+    later = NOW + timedelta(minutes=10)
+    common = Definition(handler="log", payload=1, schedule={"every": "PT1M", "anchor": "2020-01-01T00:00:00Z"}, key="k")
+    ended = dataclasses.replace(common, schedule={**common.schedule, "endAt": "2027-03-01T12:05:00Z"})  # type: ignore[dict-item]
+    asked = Creation(new_job_id(NOW), common, None, "k", 1, NOW, NOW + timedelta(minutes=1), REPLACE)
+    past = asked._replace(common=dataclasses.replace(common, schedule=None), run_at=NOW, scheduled_for=NOW)
+    kept = asked._replace(on_conflict=KEEP)
+    moved = replacing_at([asked, kept, past, asked._replace(common=ended)], later, {})
+    assert [one.scheduled_for - NOW for one in moved] == [timedelta(minutes=n) for n in (11, 1, 0, 1)]
+    assert [one.next_run_at for one in moved] == [later + timedelta(minutes=1), kept.next_run_at, later, later]
+    assert [one.new.now for one in moved] == [later, NOW, later, later]
 
 
 def test_every_way_to_store_a_job_stores_every_column() -> None:

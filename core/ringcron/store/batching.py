@@ -69,9 +69,13 @@ async def create_each(connection: Connection, jobs: Sequence[Creation], *, first
             _log.error("a job was refused", job_id=str(jobs[0].id), error=str(error))
             return [StatementRefused()]
         _log.warning("jobs were refused: each half of them is tried by itself", error=str(error), jobs=len(jobs))
-    half = len(jobs) // 2
-    first = await create_each(connection, jobs[:half], first_try=first_try)
-    return first + await create_each(connection, jobs[half:], first_try=first_try)
+    # Inside a transaction a half keeps its locks while the next one takes its own: so the lower keys come first.
+    order = sorted(range(len(jobs)), key=lambda place: jobs[place].key or "")
+    outcomes: dict[int, Outcome] = {}
+    for places in (order[: len(order) // 2], order[len(order) // 2 :]):
+        stored = await create_each(connection, [jobs[place] for place in places], first_try=first_try)
+        outcomes.update(zip(places, stored, strict=True))
+    return [outcomes[place] for place in range(len(jobs))]
 
 
 async def _store(connection: Connection, jobs: Sequence[Creation], *, first_try: bool) -> list[Outcome]:

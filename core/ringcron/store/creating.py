@@ -57,22 +57,29 @@ Outcome = Stored | RingcronError
 class NewJob:
     """A job to be stored, every value of it fixed.
 
-    `created_at` is the database's clock as last read; ticks up to it are decided.
+    `created_at` is the database's clock as last read; ticks up to it are decided. `decided_at`: the clock under the
+    lock of the job that it replaces; then ticks up to that are.
     """
 
     id: UUID
     definition: Definition
     created_at: datetime
     scheduled_for: datetime
+    decided_at: datetime | None = None
+
+    @property
+    def now(self) -> datetime:
+        """The instant up to which ticks are decided."""
+        return self.decided_at or self.created_at
 
     @property
     def next_run_at(self) -> datetime:
-        """When it is first due; never before `created_at`."""
+        """When it is first due; never before `now`."""
         return self.next_run_at_as(self.id)
 
     def next_run_at_as(self, job_id: UUID) -> datetime:
         """The same where it replaces the job of that id, whose jitter it then has."""
-        return first_run_at(job_id, self.definition, self.scheduled_for, self.created_at)
+        return first_run_at(job_id, self.definition, self.scheduled_for, self.now)
 
 
 class Creation(NamedTuple):
@@ -90,6 +97,7 @@ class Creation(NamedTuple):
     created_at: datetime
     scheduled_for: datetime
     on_conflict: OnConflict
+    decided_at: datetime | None = None
 
     @classmethod
     def of(cls, new: NewJob, on_conflict: OnConflict) -> Creation:
@@ -109,7 +117,7 @@ class Creation(NamedTuple):
     @property
     def next_run_at(self) -> datetime:
         """When it is first due."""
-        return first_run_at(self.id, self.common, self.scheduled_for, self.created_at)
+        return first_run_at(self.id, self.common, self.scheduled_for, self.decided_at or self.created_at)
 
     @property
     def new(self) -> NewJob:
@@ -119,6 +127,7 @@ class Creation(NamedTuple):
             definition=replace(self.common, run_at=self.run_at, key=self.key, payload=self.payload),
             created_at=self.created_at,
             scheduled_for=self.scheduled_for,
+            decided_at=self.decided_at,
         )
 
 

@@ -2,8 +2,8 @@
 
 Invariant: at most one job that is neither cancelled nor gone holds a key. A transaction locks the rows of all its keys
 first, in one statement, in the order of the keys; then, in the order of their ids, the jobs that it may replace; only
-then it looks. So of many creates with one key each sees what the one before it did, and no two transactions wait for
-each other both ways.
+then it looks, and reads the clock. So of many creates with one key each sees what the one before it did, and no two
+transactions wait for each other both ways.
 
 Creates of one transaction with the same key are decided in their order by `decide`, which is pure. Only what they come
 to is written: one new row or one replacement, however many they are.
@@ -24,6 +24,7 @@ from psycopg.rows import dict_row
 from ringcron.changes import skip_between
 from ringcron.errors import JobAlreadyClaimed, KeyExists, RingcronError, ScheduleError
 from ringcron.models import Job, JobState, Skip, SkipReason
+from ringcron.schedule import parse_schedule
 from ringcron.store.connection import Connection
 from ringcron.store.creating import (
     Created,
@@ -41,6 +42,8 @@ from ringcron.store.rows import WITHOUT_NEXT_RUN, document_of
 from ringcron_sql import query
 
 _log = structlog.get_logger(__name__)
+Firsts = dict[tuple[int, datetime], datetime | None]
+"""The first ticks that were looked for already: by the definition's `id`, which a batch shares, and the instant."""
 _PASSED: Mapping[JobState, SkipReason] = {JobState.PAUSED: SkipReason.PAUSED, JobState.DEAD: SkipReason.DEAD}
 
 
@@ -58,6 +61,8 @@ class Holder:
     lease_owner: str | None
     lease_until: datetime | None
     lease_generation: int
+    read_at: datetime
+    """The database's clock after its row was locked, where it is to be replaced."""
 
 
 class Decision(NamedTuple):
@@ -143,10 +148,14 @@ async def settle_keys(
     outcomes: dict[str, Iterator[Outcome]] = {}
     new: list[Creation] = []
     replacing: list[tuple[Holder, Creation]] = []
+    firsts: Firsts = {}
     for key, group in groups.items():
         holder = holders.get(key)
         again = holder is not None and not first_try and _was_replaced(holder, group)
-        decision = decide(group, replace(holder, claimed=False) if holder is not None and again else holder)
+        if holder is not None:
+            holder = replace(holder, claimed=holder.claimed and not again)
+            group = replacing_at(group, holder.decided_until if again else holder.read_at, firsts)
+        decision = decide(group, holder)
         outcomes[key] = iter(decision.outcomes)
         if decision.new is not None and group[0].id not in landed:
             new.append(decision.new)
@@ -154,6 +163,24 @@ async def settle_keys(
             replacing.append((holder, decision.replacing))
     await _replace(connection, replacing)
     return Settled([next(outcomes[one.key or ""]) for one in creates], new)
+
+
+def replacing_at(group: Sequence[Creation], now: datetime, firsts: Firsts) -> list[Creation]:
+    """The creates with one key, what replaces its job decided at `now`: so no tick that a claim has taken meanwhile
+    comes again. A schedule that has ended meanwhile keeps the tick that was ahead when it was asked for."""
+    moved: list[Creation] = []
+    for one in group:
+        if one.on_conflict is not OnConflict.REPLACE:
+            moved.append(one)
+            continue
+        first = one.scheduled_for
+        if one.run_at is None and one.common.schedule is not None:
+            known = id(one.common), now
+            if known not in firsts:
+                firsts[known] = parse_schedule(one.common.schedule).next_after(now)
+            first = firsts[known] or first
+        moved.append(one._replace(decided_at=now, scheduled_for=first))
+    return moved
 
 
 def _was_replaced(holder: Holder, group: Sequence[Creation]) -> bool:
@@ -212,6 +239,7 @@ def _holder(row: Mapping[str, Any], *, locked: bool) -> Holder:
         lease_owner=row["lease_owner"],
         lease_until=row["lease_until"],
         lease_generation=row["lease_generation"],
+        read_at=row["read_at"],
     )
 
 
@@ -220,8 +248,8 @@ async def _replace(connection: Connection, replacing: Sequence[tuple[Holder, Cre
         return
     rows = [
         record_of(one.new, holder.id)
-        | {"held_next_run_at": holder.next_run_at}
-        | skip_parameters(passed_ticks(holder, one.created_at))
+        | {"held_next_run_at": holder.next_run_at, "decided_until": one.new.now}
+        | skip_parameters(passed_ticks(holder, one.new.now))
         for holder, one in replacing
     ]
     due = [holder.next_run_at for holder, _ in replacing]

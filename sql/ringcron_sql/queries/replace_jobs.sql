@@ -11,7 +11,7 @@ with given as materialized (
         max_lost integer, timeout double precision, overlap text, catchup text, catchup_window double precision,
         jitter double precision, on_exhausted text, tzdata text, traceparent text,
         alert_after_late double precision, alert_if_no_success double precision,
-        skip_first timestamptz, skip_last timestamptz, skip_count bigint, skip_reason text)),
+        decided_until timestamptz, skip_first timestamptz, skip_last timestamptz, skip_count bigint, skip_reason text)),
 held as materialized (
     select g.*, j.state, j.lease_generation, j.lease_owner, j.claimed_at, j.attempt, j.ran_for, j.cause
     from given g
@@ -25,7 +25,7 @@ replaced as (
     update jobs j
     set state = 'due', next_run_at = held.next_run_at, handler = held.handler,
         scheduled_for = held.scheduled_for, cause = 'schedule', attempt = 0, lost = 0, occurrences = 0,
-        decided_until = held.created_at, kept = null,
+        decided_until = held.decided_until, kept = null,
         lease_owner = null, lease_until = null, claimed_at = null, cancel_requested = false, after_current = null,
         revision = j.revision + 1,
         schedule = held.schedule, run_at = held.run_at, payload = coalesce(held.payload, 'null'),
@@ -64,7 +64,7 @@ tagged as (
     on conflict do nothing),
 watched as (
     insert into job_alerts (job_id, since, look_at)
-    select held.id, held.created_at, held.created_at
+    select held.id, held.decided_until, held.decided_until
     from held
     where held.alert_after_late is not null or held.alert_if_no_success is not null
     on conflict (job_id) do update set since = excluded.since, look_at = excluded.look_at)

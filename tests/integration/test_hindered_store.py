@@ -70,7 +70,7 @@ async def set_read_only(connection: Connection, *, on: bool) -> None:
     """For sessions that begin from now on, as on a node that is, or no longer is, a standby."""
     name = sql.Identifier(connection.info.dbname)
     statement = "alter database {} set default_transaction_read_only = " + ("on" if on else "off")
-    await connection.execute(sql.SQL(statement).format(name))  # type: ignore[arg-type]
+    await connection.execute(sql.SQL(statement).format(name))
 
 
 async def test_a_job_that_a_locked_table_kept_waiting_is_late_and_not_missed(

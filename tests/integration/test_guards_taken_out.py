@@ -179,7 +179,7 @@ async def test_a_handler_process_outlives_its_worker_without_the_parent_death_si
     (tmp_path / "sitecustomize.py").write_text(without)
     wish = {"runs": [{"handler": "hold-gil", "payload": str(tmp_path / "marker")}], "trust": 600}
     said = tmp_path / "said"
-    with said.open("wb") as output:  # noqa: ASYNC230 - a file: nothing to wait for
+    with said.open("wb") as output:
         worker = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "tests.support.execution_program", json.dumps(wish), cwd=ROOT,
             stdout=output, env={**os.environ, "PYTHONPATH": str(tmp_path)},

@@ -14,6 +14,7 @@ import asyncio
 import http.client
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -23,23 +24,25 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 import psycopg
 
 from loadtest.chaos.disk import mounted, unmount
+from loadtest.chaos.namespaces import Namespaces
+from loadtest.chaos.quorum import ZooKeepers
 from loadtest.chaos.sink import ADDRESS_VARIABLE
 from loadtest.chaos.steering import Steering
 from loadtest.chaos.truth import install_audit
+from loadtest.chaos.wiring import LOOPBACK, Wiring
 from loadtest.cluster.errors import ClusterError
 from loadtest.cluster.programs import CHECKOUT, Launcher, Program
 from loadtest.database import Database
 from loadtest.progress import Progress
 from ringcron.clock import SystemClock
 from ringcron.failpoints import VARIABLE
+from ringcron.local.errors import NotAvailable
 from ringcron.local.postgres import PostgresServer, remove
 from ringcron.local.processes import free_port, launch
-from ringcron.local.zookeeper import ZooKeeperServer
 from ringcron.slots import SLOT_COUNT
 from ringcron_sql.migrate import migrate
 
@@ -70,6 +73,14 @@ class ArenaPlan:
     """Whether PostgreSQL gets a disk of its own that can be filled, where this machine lets us mount one."""
     proxied: bool = False
     """Whether workers and API reach PostgreSQL, and workers ZooKeeper, through a proxy."""
+    separable: bool = False
+    """Whether workers are to be cut off from their servers: by network namespaces, or by the proxy where this machine
+    has none."""
+    namespaces: bool = True
+    """Whether namespaces are wanted for that."""
+    zookeepers: int = 1
+    older: str | None = None
+    """The commit that nemeses take an older build from; None: they find one."""
 
 
 @contextmanager
@@ -80,7 +91,7 @@ def arena(plan: ArenaPlan, progress: Progress) -> Iterator[Arena]:
         folder.chmod(0o755)  # PostgreSQL gives up root before it enters its data folder
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
         stack.callback(remove, folder / "postgres")
-        made = Arena(plan, folder, progress)
+        made = Arena(plan, folder, progress, _separated(plan, stack, progress))
         stack.callback(made.close)
         made.start()
         yield made
@@ -89,14 +100,20 @@ def arena(plan: ArenaPlan, progress: Progress) -> Iterator[Arena]:
 class Arena:
     """See `arena`. `down` holds the names that a nemesis keeps down: `revive` leaves them alone."""
 
-    def __init__(self, plan: ArenaPlan, folder: Path, progress: Progress) -> None:
+    def __init__(self, plan: ArenaPlan, folder: Path, progress: Progress, namespaces: Namespaces | None) -> None:
         self.plan = plan
         self.folder = folder
         self.workers: dict[str, Program] = {}
         self.coordinators: dict[str, Program] = {}
         self.api: Program | None = None
-        self.postgres = PostgresServer(folder / "postgres", settings=POSTGRES_SETTINGS)
-        self.zookeeper = ZooKeeperServer(folder / "zookeeper", durable=False)
+        self._address = LOOPBACK if namespaces is None else namespaces.address
+        """Where workers reach what they need."""
+        listen = {} if namespaces is None else {"listen_addresses": f"{LOOPBACK},{self._address}"}
+        self.postgres = PostgresServer(folder / "postgres", settings={**POSTGRES_SETTINGS, **listen})
+        self.zookeeper = ZooKeepers(folder / "zookeeper", count=plan.zookeepers, address=self._address)
+        self.wiring = Wiring(
+            database_url=lambda: self.postgres.url, zookeeper=self.zookeeper, namespaces=namespaces, steering=None
+        )
         self.down: set[str] = set()
         self.revived: list[str] = []
         """What ended by itself, with the end of its log."""
@@ -108,7 +125,8 @@ class Arena:
         self._launcher: Launcher | None = None
         self.disk: Path | None = None
         """The disk of PostgreSQL's own, if it has one."""
-        self.steering: Steering | None = None
+        self.builds: dict[str, str] = {}
+        """PYTHONPATH of programs that are to run another build, by name."""
         self._sink: subprocess.Popen[bytes] | None = None
         self._environment: dict[str, str] = {}
 
@@ -143,11 +161,13 @@ class Arena:
         if self.plan.small_disk:
             self.disk = mounted(self.folder / "postgres")
         self.postgres.start()
+        if self.wiring.namespaces is not None:
+            self._let_in(self.wiring.namespaces)
         self.zookeeper.start()
         asyncio.run(migrate(self.postgres.url))
         install_audit(self.database)
         self._start_sink()
-        if self.plan.proxied:
+        if self.plan.proxied or (self.plan.separable and self.wiring.namespaces is None):
             self._start_proxy()
         self._launcher = Launcher(self.logs, database_url=self.postgres.url, zookeeper=self.zookeeper.hosts)
         self._progress.say(
@@ -196,7 +216,7 @@ class Arena:
     @property
     def proxy_counts(self) -> dict[str, int]:
         """What the proxy has counted; nothing where there is none."""
-        return {} if self.steering is None else self.steering.tell()
+        return {} if self.wiring.steering is None else self.wiring.steering.tell()
 
     def start_members(self, prefix: str, count: int) -> subprocess.Popen[bytes]:
         """So many members that claim nothing, in one process; whoever starts it ends it."""
@@ -250,7 +270,8 @@ class Arena:
             if program.running:
                 program.process.kill()
             program.process.wait()
-        for process in (self._sink, None if self.steering is None else self.steering.process):
+        steering = self.wiring.steering
+        for process in (self._sink, None if steering is None else steering.process):
             if process is not None:
                 process.kill()
                 process.wait()
@@ -264,37 +285,36 @@ class Arena:
         self, kind: str, name: str, *, environment: Mapping[str, str] | None = None, **settings: object
     ) -> Program:
         assert self._launcher is not None
+        build = {"PYTHONPATH": self.builds[name]} if name in self.builds else {}
         return self._launcher.start(
             kind,
             name,
-            environment={**self._environment, **(environment or {})},
+            self.wiring.within(kind, name),
+            environment={**self._environment, **build, **(environment or {})},
             session_seconds=self.plan.session,
-            **{**self._addresses(kind, name), **settings},
+            **{**self.wiring.addresses(kind, name), **settings},
         )
 
-    def _addresses(self, kind: str, name: str) -> dict[str, str]:
-        """Where the proxy is to be asked instead of the servers."""
-        if self.steering is None or kind == "coordinator":
-            return {}
-        url = urlsplit(self.postgres.url)
-        netloc = f"{url.netloc.rpartition(':')[0]}:{self.steering.port(f'{name}/postgres')}"
-        addresses = {"database_url": url._replace(netloc=netloc).geturl()}
-        if kind == "worker":
-            addresses["zookeeper"] = f"127.0.0.1:{self.steering.port(f'{name}/zookeeper')}"
-        return addresses
+    def _let_in(self, namespaces: Namespaces) -> None:
+        """PostgreSQL asks who comes from a namespace for the password, too."""
+        assert self.postgres.process is not None
+        with (self.folder / "postgres" / "data" / "pg_hba.conf").open("a", encoding="utf-8") as file:
+            file.write(f"host all all {namespaces.network} scram-sha-256\n")
+        self.postgres.process.send_signal(signal.SIGHUP)
 
     def _start_proxy(self) -> None:
         targets = {"api/postgres": (self.postgres.port, True)}
         for number in range(1, self.plan.workers + 1):
             targets[f"worker-{number}/postgres"] = self.postgres.port, True
-            targets[f"worker-{number}/zookeeper"] = self.zookeeper.port, False
-        self.steering = Steering(targets, self._environment, self.folder / "proxy.log")
+            for port in self.zookeeper.ports:
+                targets[f"worker-{number}/zookeeper/{port}"] = port, False
+        self.wiring.steering = Steering(self._address, targets, self._environment, self.folder / "proxy.log")
 
     def _start_sink(self) -> None:
         port = free_port()
         path = os.pathsep.join(str(CHECKOUT / root) for root in SOURCE_ROOTS)
-        self._environment = {ADDRESS_VARIABLE: f"127.0.0.1:{port}", "PYTHONPATH": path}
-        self._sink = self._launch("sink", str(port), str(self.sink_file))
+        self._environment = {ADDRESS_VARIABLE: f"{self._address}:{port}", "PYTHONPATH": path}
+        self._sink = self._launch("sink", self._address, str(port), str(self.sink_file))
 
     def _launch(self, module: str, *arguments: str) -> subprocess.Popen[bytes]:
         """A program of this package."""
@@ -303,6 +323,17 @@ class Arena:
             environment={**os.environ, **self._environment},
             log=self.folder / f"{module}.log",
         )
+
+
+def _separated(plan: ArenaPlan, stack: ExitStack, progress: Progress) -> Namespaces | None:
+    """Namespaces for the workers, where they are wanted and this machine has them; else the proxy stands in."""
+    if not (plan.separable and plan.namespaces):
+        return None
+    try:
+        return stack.enter_context(Namespaces([f"worker-{number}" for number in range(1, plan.workers + 1)]))
+    except NotAvailable as error:
+        progress.say(f"no network namespaces, the proxy stands in: {error}")
+        return None
 
 
 def _answers(port: int) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import signal
 from collections import Counter, defaultdict
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Final, NoReturn
 
@@ -40,6 +41,13 @@ SHOWN: Final = 3
 """Violations of one invariant that are told in full."""
 
 
+class Network(StrEnum):
+    """What cuts a worker off from its servers."""
+
+    NAMESPACES = "namespaces"
+    PROXY = "proxy"
+
+
 def chaos(
     seconds: Annotated[float, typer.Option(min=1, help="How long faults are made.")] = 120.0,
     minutes: Annotated[float | None, typer.Option(min=0.1, help="The same in minutes.", show_default=False)] = None,
@@ -54,13 +62,17 @@ def chaos(
     felt_once: Annotated[
         bool, typer.Option("--felt-once", help="A fault that was felt once is enough: for slow machines.")
     ] = False,
+    network: Annotated[
+        Network,
+        typer.Option(help="By what a worker is cut off (N12 to N14). Namespaces need root, else the proxy does."),
+    ] = Network.NAMESPACES,
     list_: Annotated[bool, typer.Option("--list", help="Only tell which nemeses there are.")] = False,
     out: flags.Out = None,
 ) -> None:
     """The command."""
     if list_:
         for number, kind in NEMESES.items():
-            print(f"{number:4} {kind.title}")
+            print(f"{number:5} {kind.title}")
         raise typer.Exit(0)
     numbers = _numbers(nemesis)
     seconds = seconds if minutes is None else minutes * 60
@@ -76,6 +88,7 @@ def chaos(
             "workers": workers,
             "due-per-second": due_per_second,
             "felt-once": felt_once,
+            "network": network.value,
         },
     )
     signal.signal(signal.SIGTERM, _leave)
@@ -86,6 +99,9 @@ def chaos(
         workers=workers,
         proxied=any(NEMESES[number].proxied for number in numbers),
         small_disk=any(NEMESES[number].small_disk for number in numbers),
+        separable=any(NEMESES[number].separates for number in numbers),
+        namespaces=network is Network.NAMESPACES,
+        zookeepers=max(NEMESES[number].zookeepers for number in numbers),
     )
     with told():
         machine = describe_machine(Path.cwd())
@@ -147,6 +163,9 @@ def _report(
         for bite in bites
         if not bite.enough
     ]
+    if cluster.plan.separable:
+        cut_by = "the proxy" if cluster.wiring.namespaces is None else "rules of nft in their network namespaces"
+        outcome.notes.append(f"workers were cut off by {cut_by}")
     outcome.notes += [f"{number} was left out: {why}" for number, why in campaign.skipped.items()]
     outcome.notes += [f"ended by itself and was started again: {one}" for one in cluster.revived[:5]]
     ends = Counter(versions[-1].state for versions in history.versions_of.values())

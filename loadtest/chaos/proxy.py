@@ -38,9 +38,10 @@ CHUNK: Final = 65536
 
 @dataclass(kw_only=True)
 class Route:
-    """One listening port and where it leads. What it does to connections may be changed at any time."""
+    """One listening port and where it leads, both at `address`. What it does to connections may change at any time."""
 
     name: str
+    address: str
     listen: int
     to: int
     postgres: bool
@@ -154,7 +155,8 @@ class Proxy:
 
     async def run(self, control_port: int) -> None:
         servers = [
-            await asyncio.start_server(partial(self._serve, route), "127.0.0.1", route.listen) for route in self._routes
+            await asyncio.start_server(partial(self._serve, route), route.address, route.listen)
+            for route in self._routes
         ]
         servers.append(await asyncio.start_server(self._control, "127.0.0.1", control_port))
         await asyncio.gather(*(server.serve_forever() for server in servers))
@@ -182,7 +184,7 @@ class Proxy:
     async def _serve(self, route: Route, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await route.up.wait()
         try:
-            server_reader, server_writer = await asyncio.open_connection("127.0.0.1", route.to)
+            server_reader, server_writer = await asyncio.open_connection(route.address, route.to)
         except OSError:
             writer.transport.abort()
             return

@@ -4,7 +4,7 @@ Invariant: it is the one witness that shares nothing with ringcron: no table, no
 elapsed one. A line is in the file before the caller has its answer. Each begin has a token of its own, so a run that
 begins twice shows as two.
 
-Run as `python -m loadtest.chaos.sink PORT FILE`.
+Run as `python -m loadtest.chaos.sink ADDRESS PORT FILE`.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ class Sink:
         self._file = file
         self._clock = SystemClock()
 
-    async def serve(self, port: int) -> None:
-        server = await asyncio.start_server(self._answer, "127.0.0.1", port, backlog=512)
+    async def serve(self, address: str, port: int) -> None:
+        server = await asyncio.start_server(self._answer, address, port, backlog=512)
         async with server:
             await server.serve_forever()
 
@@ -93,9 +93,9 @@ class Sink:
 
 
 def main() -> None:
-    port, path = sys.argv[1:]
+    address, port, path = sys.argv[1:]
     with open(path, "a", encoding="utf-8") as file:
-        asyncio.run(Sink(file).serve(int(port)))
+        asyncio.run(Sink(file).serve(address, int(port)))
 
 
 if __name__ == "__main__":

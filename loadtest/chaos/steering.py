@@ -20,13 +20,17 @@ ANSWER_SECONDS: Final = 10.0
 
 
 class Steering:
-    """One proxy process with its routes: by name, where each leads and whether it is PostgreSQL there."""
+    """One proxy process with its routes: by name, where each leads and whether it is PostgreSQL there. It listens at
+    `address`, where the servers do, too."""
 
-    def __init__(self, targets: Mapping[str, tuple[int, bool]], environment: Mapping[str, str], log: Path) -> None:
+    def __init__(
+        self, address: str, targets: Mapping[str, tuple[int, bool]], environment: Mapping[str, str], log: Path
+    ) -> None:
+        self.address = address
         self._control = free_port()
-        self._ports = dict(zip(targets, _free_ports(len(targets)), strict=True))
+        self._ports = dict(zip(targets, free_ports(len(targets)), strict=True))
         routes = [
-            {"name": name, "listen": self._ports[name], "to": to, "postgres": postgres}
+            {"name": name, "address": address, "listen": self._ports[name], "to": to, "postgres": postgres}
             for name, (to, postgres) in targets.items()
         ]
         self.process: subprocess.Popen[bytes] = launch(
@@ -36,9 +40,9 @@ class Steering:
         )
         wait_until(self._answers, seconds=60, otherwise=lambda: f"the proxy did not start; see {log}")
 
-    def port(self, name: str) -> int:
-        """Where the route of that name listens."""
-        return self._ports[name]
+    def ports(self, prefix: str) -> list[int]:
+        """Where the routes listen whose names begin so."""
+        return [port for name, port in self._ports.items() if name.startswith(prefix)]
 
     def tell(self, **command: Any) -> dict[str, int]:
         """See `Proxy._obey`; the counters."""
@@ -56,7 +60,7 @@ class Steering:
         return True
 
 
-def _free_ports(count: int) -> Sequence[int]:
+def free_ports(count: int) -> Sequence[int]:
     """So many that differ: all are held before the first is let go."""
     sockets = [socket.socket() for _ in range(count)]
     try:

@@ -87,9 +87,10 @@ class Launcher:
         self,
         program: str,
         name: str,
+        within: Sequence[str] = (),
+        /,
         *,
         environment: Mapping[str, str] | None = None,
-        within: Sequence[str] = (),
         **settings: object,
     ) -> Program:
         """Start `worker`, `coordinator` or `api`. `settings` are fields of its settings class; `within` are words that

@@ -1,12 +1,13 @@
 """One ZooKeeper server of ours on 127.0.0.1: a real one, of six jars, with no configuration of the machine's touched.
 
-Invariants: it listens on loopback only, with no admin server; it is killed when the process that started it is gone
-(its log makes that safe). The folder is authoritative: a second object on it finds the same tree and, where it is
-still free, the same port.
+Invariants: it listens on loopback only, unless told an address, with no admin server; it is killed when the process
+that started it is gone (its log makes that safe). The folder is authoritative: a second object on it finds the same
+tree and, where it is still free, the same port.
 """
 
 from __future__ import annotations
 
+import re
 import signal
 import socket
 import subprocess
@@ -34,7 +35,6 @@ _JVM: Final = (
 _MAIN: Final = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 _SETTINGS: Final[Mapping[str, str]] = {
     "tickTime": "500",
-    "clientPortAddress": "127.0.0.1",
     "admin.enableServer": "false",
     "4lw.commands.whitelist": "srvr,mntr",
     "minSessionTimeout": "1000",
@@ -49,9 +49,19 @@ _SETTINGS: Final[Mapping[str, str]] = {
 class ZooKeeperServer:
     """A server in a folder. `start` and `stop` block; `spawn` and `is_ready` do not wait for the server."""
 
-    def __init__(self, folder: Path, *, durable: bool = True, binaries: ZooKeeperBinaries | None = None) -> None:
-        """`durable` False: writes may be lost with the machine; for tests."""
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        durable: bool = True,
+        binaries: ZooKeeperBinaries | None = None,
+        address: str = "127.0.0.1",
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
+        """`durable` False: writes may be lost with the machine; for tests. `settings` go before ours."""
         self.process: subprocess.Popen[bytes] | None = None
+        self.address = address
+        self._settings = {**_SETTINGS, "clientPortAddress": address, **(settings or {})}
         self._folder = folder.absolute()
         self._durable = durable
         self._binaries = binaries or find_zookeeper()
@@ -71,7 +81,7 @@ class ZooKeeperServer:
     @property
     def hosts(self) -> str:
         """What a client is told: `127.0.0.1:port`."""
-        return f"127.0.0.1:{self.port}"
+        return f"{self.address}:{self.port}"
 
     def start(self) -> None:
         """Start the server and wait until it serves. Raises LocalServerError with the end of its log."""
@@ -88,7 +98,7 @@ class ZooKeeperServer:
         """Start the server's process."""
         self._folder.mkdir(parents=True, exist_ok=True)
         self._choose_port()
-        settings = {**_SETTINGS, "clientPort": str(self.port), "dataDir": str(self._folder / "data")}
+        settings = {**self._settings, "clientPort": str(self.port), "dataDir": str(self._folder / "data")}
         if not self._durable:
             settings["forceSync"] = "no"
         configuration = self._folder / "zoo.cfg"
@@ -108,18 +118,23 @@ class ZooKeeperServer:
         return self.process
 
     def is_ready(self) -> bool:
-        """Whether it serves. (`ruok` answers before it does, so `srvr` is asked for its mode.)"""
+        """Whether it serves."""
+        return self.mode() is not None
+
+    def mode(self) -> str | None:
+        """`standalone`, `leader` or `follower`; None where it does not serve. (`ruok` answers before it does.)"""
         if self.process is None or self.process.poll() is not None:
-            return False
+            return None
         try:
-            with socket.create_connection(("127.0.0.1", self.port), timeout=1) as connection:
+            with socket.create_connection((self.address, self.port), timeout=1) as connection:
                 connection.sendall(b"srvr")
                 answer = b""
                 while part := connection.recv(4096):
                     answer += part
         except OSError:
-            return False
-        return b"Mode:" in answer
+            return None
+        found = re.search(rb"^Mode: (\w+)", answer, re.MULTILINE)
+        return None if found is None else found[1].decode("ascii")
 
     def stop(self) -> None:
         """End it. Does nothing where it does not run."""

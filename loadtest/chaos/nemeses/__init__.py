@@ -11,7 +11,7 @@ from loadtest.chaos.nemeses.coordinators import KillingLeader, StoppingLeader
 from loadtest.chaos.nemeses.network import Cutting, FromPostgres, FromZooKeeper, OneWay
 from loadtest.chaos.nemeses.postgres import Away, Frozen, Full, Restarting, Snapshot
 from loadtest.chaos.nemeses.workers import Flocking, Killing, Misbehaving, Rolling, Stopping
-from loadtest.chaos.nemeses.zookeeper import Deleting, Expiring, Outage
+from loadtest.chaos.nemeses.zookeeper import Deleting, Expiring, LosingLeader, Outage
 
 __all__ = ["NEMESES", "QUICK", "Bite", "FaultLog", "Nemesis", "Stage"]
 
@@ -27,6 +27,7 @@ NEMESES: Final[dict[str, type[Nemesis]]] = {
         Frozen,
         Cutting,
         Outage,
+        LosingLeader,
         Expiring,
         FromZooKeeper,
         FromPostgres,

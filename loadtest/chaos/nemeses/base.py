@@ -81,6 +81,10 @@ class Nemesis:
     """What it breaks: of two at a time each has another."""
     proxied: ClassVar[bool] = False
     """Whether it needs the proxy between ringcron and its servers."""
+    separates: ClassVar[bool] = False
+    """Whether it cuts workers off from their servers."""
+    zookeepers: ClassVar[int] = 1
+    """How many ZooKeeper servers it needs."""
     small_disk: ClassVar[bool] = False
     """Whether it needs a disk of PostgreSQL's own."""
 

@@ -13,9 +13,13 @@ from kazoo.exceptions import KazooException
 from loadtest.chaos.history import History
 from loadtest.chaos.nemeses.base import Bite, Nemesis, Stage
 from loadtest.chaos.watcher import silent
+from ringcron.local.zookeeper import START_SECONDS
 
 ZOOKEEPER: Final = "zookeeper"
 BETWEEN_SECONDS: Final = 7.0
+AWAY_SECONDS: Final = 6.0
+"""A leader is away for so long: longer than a session."""
+LONELY_SECONDS: Final = 1.0
 CLIENT_SECONDS: Final = 5.0
 LOST_EVENT: Final = b'"the ZooKeeper session is lost"'
 _SUPER_SECRET: Final = 0xB3415C00
@@ -48,11 +52,8 @@ class ZooKeeperNemesis(Nemesis):
         return None
 
     def heal(self) -> None:
-        process = self.arena.zookeeper.process
-        if process is None or process.poll() is not None:
-            self.arena.zookeeper.start()
-        else:
-            process.send_signal(signal.SIGCONT)
+        self.arena.zookeeper.send(signal.SIGCONT)
+        self.arena.zookeeper.start()
 
 
 class Expiring(ZooKeeperNemesis):
@@ -127,13 +128,55 @@ class Outage(ZooKeeperNemesis):
                 yield 5.0
                 zookeeper.spawn()
             else:
-                assert zookeeper.process is not None
-                zookeeper.process.send_signal(signal.SIGSTOP)
+                zookeeper.send(signal.SIGSTOP)
                 try:
                     yield 3 * self.arena.plan.session
                 finally:
-                    zookeeper.process.send_signal(signal.SIGCONT)
+                    zookeeper.send(signal.SIGCONT)
         yield BETWEEN_SECONDS
+
+
+class LosingLeader(ZooKeeperNemesis):
+    """N10Q: of a quorum of three the server that leads is killed, and comes back later. Every other round a follower is
+    killed first: then there is no quorum until both are back."""
+
+    number = "N10Q"
+    title = "a quorum of three ZooKeeper servers loses its leader, or is none for a while"
+    zookeepers = 3
+
+    def __init__(self, stage: Stage) -> None:
+        super().__init__(stage)
+        self._others = 0
+
+    def round(self) -> Iterator[float]:
+        zookeeper = self.arena.zookeeper
+        leader = zookeeper.leader()
+        if leader is None:
+            yield 1.0
+            return
+        self.rounds += 1
+        with self.faults.during(self.number, ZOOKEEPER):
+            if self.rounds % 2 == 0:
+                self.random.choice([server for server in zookeeper.servers if server is not leader]).kill()
+                yield LONELY_SECONDS
+            leader.kill()
+            yield AWAY_SECONDS
+            if self.rounds % 2:
+                self._others += zookeeper.leader() is not None
+            zookeeper.spawn()
+            waited = 0.0
+            while not zookeeper.is_ready() and waited < START_SECONDS:
+                waited += 0.5
+                yield 0.5
+        yield BETWEEN_SECONDS
+
+    def bite(self, history: History, seconds: float) -> Bite:
+        return Bite(
+            number=self.number,
+            what=f"times another server led while the leader was away, in {self.rounds} rounds",
+            counted=self._others,
+            wanted=self.scaled(1, seconds),
+        )
 
 
 class Deleting(ZooKeeperNemesis):

@@ -16,6 +16,7 @@ from loadtest.precision import precision
 from loadtest.recover import recover
 from loadtest.recurring import recurring
 from loadtest.scale import scale
+from loadtest.soak.command import soak
 from loadtest.spike import spike
 
 app = typer.Typer(
@@ -40,3 +41,4 @@ app.command(help="The same work by ringcron, by other schedulers and by bare SQL
 app.command(help="What grows with the number of scheduled jobs, and what with the number of workers?")(scale)
 app.command(help="A simulated day: lateness and worker-hours under each way to size the pool.")(autoscale)
 app.command(help="Faults on purpose: is anything lost, run twice at once, or silent?")(chaos)
+app.command(help="Hours at a steady rate, with kills: does memory, do connections, do dead rows grow?")(soak)

@@ -78,6 +78,8 @@ class StartLogs:
 
     def _new(self) -> Iterator[Start]:
         for path in self._files():
+            if path.stat().st_size == self._read.get(path, 0):
+                continue
             with path.open("rb") as file:
                 file.seek(self._read.get(path, 0))
                 records = file.read()

@@ -29,7 +29,7 @@ class Memory:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Handles:
-    """Threads and open files of a process and what it started."""
+    """Threads and open files of a process."""
 
     threads: int
     files: int
@@ -79,35 +79,35 @@ def memory_of_tree(pid: int) -> list[tuple[str, Memory]]:
     """Memory of a process and of each of its descendants, each with the name of what it runs."""
     found = []
     for one in trees_of([pid]):
+        memory = memory_alone(one)
         try:
-            text = (_PROC / str(one) / "smaps_rollup").read_text(encoding="ascii")
             command = (_PROC / str(one) / "cmdline").read_bytes().split(b"\0")
         except OSError:
-            continue  # ended meanwhile, or not ours to read
-        values = {line.split(":")[0]: line.split()[1] for line in text.splitlines()[1:]}
-        memory = Memory(
-            processes=1,
-            pss=int(values["Pss"]) * 1024,
-            rss=int(values["Rss"]) * 1024,
-            anon=int(values.get("Pss_Anon", values["Pss"])) * 1024,  # kernels before 5.9 do not tell it apart
-        )
-        found.append((_program(command), memory))
+            continue
+        if memory is not None:
+            found.append((_program(command), memory))
     return found
 
 
+def memory_alone(pid: int) -> Memory | None:
+    """Memory of a process without its descendants; None where it has ended or is not ours to read."""
+    try:
+        text = (_PROC / str(pid) / "smaps_rollup").read_text(encoding="ascii")
+    except OSError:
+        return None
+    values = {line.split(":")[0]: int(line.split()[1]) * 1024 for line in text.splitlines()[1:]}
+    anon = values.get("Pss_Anon", values["Pss"])  # kernels before 5.9 do not tell it apart
+    return Memory(processes=1, pss=values["Pss"], rss=values["Rss"], anon=anon)
+
+
 def handles_of(pid: int) -> Handles | None:
-    """Threads and open files of a process and its descendants; None where nothing can be read."""
-    threads = files = 0
-    for one in trees_of([pid]):
-        try:
-            open_files = len(os.listdir(_PROC / str(one) / "fd"))
-        except OSError:
-            continue  # ended meanwhile, or not ours to read
-        fields = _stat(one)
-        if fields is not None:
-            threads += int(fields[17])
-            files += open_files
-    return Handles(threads=threads, files=files) if threads else None
+    """Threads and open files of a process without its descendants; None as for `memory_alone`."""
+    try:
+        files = len(os.listdir(_PROC / str(pid) / "fd"))
+    except OSError:
+        return None
+    fields = _stat(pid)
+    return None if fields is None else Handles(threads=int(fields[17]), files=files)
 
 
 def _program(command: list[bytes]) -> str:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from loadtest.cluster.errors import ClusterError
 from loadtest.cluster.programs import Launcher, Program
@@ -62,7 +62,7 @@ class ClusterPlan:
     folder: Path | None = None
     postgres: Mapping[str, str] = field(default_factory=dict)
     """PostgreSQL settings that go before ours."""
-    coordinator: Mapping[str, object] = field(default_factory=dict)
+    coordinator: Mapping[str, Any] = field(default_factory=dict)
     """Fields of CoordinatorSettings."""
 
 

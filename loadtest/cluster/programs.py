@@ -19,6 +19,10 @@ from ringcron.local.processes import end, launch, tail
 from ringcron.settings import ApiSettings, CommonSettings, CoordinatorSettings, WorkerSettings, variables_of
 
 CHECKOUT: Final = Path(__file__).parents[2]
+SEARCH_PATH: Final = os.pathsep.join(
+    str(CHECKOUT / root) for root in ("", "core", "sql", "coordinator", "shard_worker", "api")
+)
+"""Of this tree, so that a copy of it runs its own programs."""
 
 _SETTINGS: Final[Mapping[str, type[CommonSettings]]] = {
     "api": ApiSettings,
@@ -103,7 +107,7 @@ class Launcher:
         variables = {variables_of(fields[key])[0]: _text(value) for key, value in told.items()}
         inherited = {key: value for key, value in os.environ.items() if not key.startswith(("RINGCRON_", "LOADTEST_"))}
         log = self._logs / f"{name}.log"
-        whole = {**inherited, "PYTHONPATH": str(CHECKOUT), **variables, **(environment or {})}
+        whole = {**inherited, "PYTHONPATH": SEARCH_PATH, **variables, **(environment or {})}
         command = [*within, sys.executable, "-P", "-m", "ringcron", program]
         return Program(name, log, lambda: launch(command, environment=whole, log=log))
 

@@ -60,6 +60,8 @@ def main(settings: ApiSettings) -> int:
             pool_size=settings.pool_size,
             clock=clock,
             may_be_open=settings.may_be_open,
+            allowed_hosts=(settings.host, *settings.allowed_hosts),
+            overdue_seconds=settings.overdue_seconds,
             bell=settings.bell,
         )
         try:

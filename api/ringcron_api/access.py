@@ -3,6 +3,8 @@
     no key shown    let in where no live key exists and the API may do without (see ApiSettings.may_be_open); else 401
     key shown       401 unless it is live; 429 beyond its rate; 403 without the scope that the call needs
 
+    no key needed   403 for a name that is not ours, and for a write from a page that is not ours (`hosts`)
+
     page            the same by the session's cookie: no live one is 401, which the dashboard shows as a way to log in
 
 Invariant: a call reaches its handler only through here, unless its operation says `open`. A cookie opens pages alone,
@@ -24,6 +26,7 @@ from ringcron.errors import StoreUnavailable
 from ringcron_api.callers import Caller, let_in
 from ringcron_api.dashboard import session as session_module
 from ringcron_api.dashboard.session import Session
+from ringcron_api.hosts import Hosts, is_from_another_page
 from ringcron_api.key_ring import KeyRing
 from ringcron_api.operations import Operation
 from ringcron_api.problems import Problem
@@ -40,6 +43,7 @@ class Access:
         operations: Mapping[web.AbstractRoute, Operation],
         *,
         may_be_open: bool,
+        hosts: Hosts,
         now: Callable[[], Awaitable[datetime]],
     ) -> None:
         """`may_be_open`: calls without a key are let in as long as no live key exists. `now`: the database's clock."""
@@ -47,6 +51,7 @@ class Access:
         self._now = now
         self._operations = operations
         self._may_be_open = may_be_open
+        self._hosts = hosts
 
     async def admit(self, request: web.Request) -> None:
         """Let the caller in. Raises Problem, and StoreUnavailable where the keys cannot be read."""
@@ -58,6 +63,8 @@ class Access:
         else:
             key = await self._key(operation, request.headers.getall(hdrs.AUTHORIZATION, []))
         if key is None:
+            if not (operation.page or operation.any_host):
+                self._demand_neighbour(request, operation)
             return
         let_in(request, Caller(key_id=key.id, name=key.name))
         self._ring.touch(key)
@@ -70,7 +77,7 @@ class Access:
     async def session(self, request: web.Request) -> Session:
         """Who looks at the dashboard. Raises Problem, and StoreUnavailable where the keys cannot be read."""
         if self._may_be_open and not await self._ring.any_live():
-            session_module.demand_local_host(request)
+            self._demand_own_name(request)
             return session_module.open_session(request.cookies.get(session_module.OPEN_COOKIE))
         cookie = request.cookies.get(session_module.COOKIE, "")
         key_id = session_module.key_id_in(cookie)
@@ -99,6 +106,26 @@ class Access:
         if operation.method != "GET":
             await session_module.demand_own_form(request, session)
         return session.key
+
+    def _demand_neighbour(self, request: web.Request, operation: Operation) -> None:
+        self._demand_own_name(request)
+        if operation.method != "GET" and is_from_another_page(request.headers):
+            raise Problem(
+                "origin-not-allowed",
+                "without API keys nothing is changed for pages of other sites; `ringcron key add` makes a key",
+            )
+
+    def _demand_own_name(self, request: web.Request) -> None:
+        """A page of another site whose name was made to point here would otherwise be taken for ours."""
+        transport = request.transport
+        reached_at = None if transport is None else transport.get_extra_info("sockname")
+        host = request.headers.get(hdrs.HOST, "")
+        if not self._hosts.know(host, reached_at):
+            raise Problem(
+                "host-not-allowed",
+                f"without API keys this is for this machine alone, and {host[:100]!r} is no name of it: call 127.0.0.1 "
+                "or localhost, or say the name in RINGCRON_ALLOWED_HOSTS, or make a key with `ringcron key add`",
+            )
 
     async def _key(self, operation: Operation, shown: list[str]) -> ApiKey | None:
         """The live key that was shown; None where none is needed. Raises Problem."""

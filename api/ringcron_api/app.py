@@ -5,13 +5,14 @@ Invariant: it needs PostgreSQL only, and that not to start: without it the API a
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from typing import Literal
 
 import orjson
 from aiohttp import web
 
 from ringcron.clock import Clock
+from ringcron.settings import OVERDUE_SECONDS
 from ringcron.store.api import PATIENT_SECONDS, SESSION_OPTIONS, STATEMENT_SECONDS, ApiStore
 from ringcron.store.bell import Ringer
 from ringcron.store.keys import KeyStore
@@ -23,6 +24,7 @@ from ringcron_api.dashboard.picture import Painter
 from ringcron_api.dashboard.routes import PAGES
 from ringcron_api.dashboard.stream import Stream
 from ringcron_api.forecasts import FORECASTER, Forecaster
+from ringcron_api.hosts import Hosts
 from ringcron_api.idempotency import AnswerOnce
 from ringcron_api.key_ring import KeyRing
 from ringcron_api.keys import ACCESS, CLOCK, DOCUMENT, PAGE, POOL, SHARDS, STORE
@@ -38,12 +40,20 @@ APPLICATION_NAME = "ringcron-api"
 
 
 def make_app(
-    *, database_url: str, pool_size: int, clock: Clock, may_be_open: bool, bell: Literal["listen", "poll"] = "listen"
+    *,
+    database_url: str,
+    pool_size: int,
+    clock: Clock,
+    may_be_open: bool,
+    allowed_hosts: Collection[str] = (),
+    overdue_seconds: float = OVERDUE_SECONDS,
+    bell: Literal["listen", "poll"] = "listen",
 ) -> web.Application:
     """The API as an aiohttp application; its connections are opened and closed with it.
 
-    `may_be_open`: without a key everybody is let in as long as no live key exists. `bell` "poll": workers are
-    told nothing, they look.
+    `may_be_open`: without a key everybody is let in as long as no live key exists, who calls by a name of this machine
+    or one of `allowed_hosts`. `overdue_seconds`: as the coordinators have it. `bell` "poll": workers are told nothing,
+    they look.
     """
     app = web.Application(middlewares=[answer_all, admit_all, ring_all], client_max_size=BODY_LIMIT)
     operations: dict[web.AbstractRoute, Operation] = {}
@@ -64,10 +74,11 @@ def make_app(
         app[POOL] = PoolReader(app[STORE], clock)
         app[SHARDS] = ShardReader(app[POOL])
         app[FORECASTER] = Forecaster(app[STORE], app[POOL], clock)
-        app[PAINTER] = Painter(app[STORE], app[POOL], app[FORECASTER], clock)
+        app[PAINTER] = Painter(app[STORE], app[POOL], app[FORECASTER], clock, overdue_seconds=overdue_seconds)
         app[STREAM] = Stream(app[PAINTER], clock)
         ring = KeyRing(KeyStore(pool, clock=clock), clock)
-        app[ACCESS] = Access(ring, operations, may_be_open=may_be_open, now=app[STORE].now)
+        hosts = Hosts(allowed_hosts)
+        app[ACCESS] = Access(ring, operations, may_be_open=may_be_open, hosts=hosts, now=app[STORE].now)
         yield
         await app[PAINTER].close()
         await ring.close()

@@ -17,6 +17,7 @@ from ringcron import metrics
 from ringcron.errors import StoreUnavailable
 from ringcron_api.callers import actor_of, last_act_of
 from ringcron_api.dashboard.problem_page import is_of_dashboard, problem_page
+from ringcron_api.dashboard.stream import EVENT_STREAM
 from ringcron_api.keys import ACCESS, CLOCK
 from ringcron_api.problems import REQUEST_ID_HEADER, problem_of, request_id_of, unforeseen
 
@@ -39,7 +40,8 @@ async def answer_all(request: web.Request, handler: Handler) -> web.StreamRespon
     route = _route_of(request)
     method = request.method if request.method in _METHODS else "other"
     metrics.HTTP_REQUESTS.labels(method, route, str(response.status)).inc()
-    metrics.HTTP_DURATION[route].observe(clock.elapsed() - started_at)
+    if response.content_type != EVENT_STREAM:  # that is as long as somebody looks, and says nothing of how quick we are
+        metrics.HTTP_DURATION[route].observe(clock.elapsed() - started_at)
     return response
 
 

@@ -72,6 +72,8 @@ class Operation:
     """What a key must have. None: `read` for GET, `write` for anything else."""
     page: bool = False
     """A page of the dashboard: the caller is known by the session's cookie, and a form needs the session's token."""
+    any_host: bool = False
+    """Answered, where no key is needed, under whatever name it is called."""
     needs_store: bool = True
     """False: answered also while the database is down, to the keys that were known before."""
 

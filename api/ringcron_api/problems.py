@@ -56,6 +56,8 @@ PROBLEMS: Final[Mapping[str, Kind]] = {
     "invalid-cursor": Kind(status=400, title="The cursor does not belong to this list and these filters"),
     "unauthorized": Kind(status=401, title="An API key is needed, and this is none that is live"),
     "forbidden": Kind(status=403, title="The API key does not have the scope that this call needs"),
+    "host-not-allowed": Kind(status=403, title="Without API keys it is not answered under this name"),
+    "origin-not-allowed": Kind(status=403, title="Without API keys nothing is done for pages of other sites"),
     "not-found": Kind(status=404, title="There is no such thing"),
     "method-not-allowed": Kind(status=405, title="This path does not have this method"),
     "request-timeout": Kind(status=408, title="The request did not arrive in time"),

@@ -221,6 +221,7 @@ OPERATIONS: Final = (
         name="metrics",
         group="Operations",
         needs_store=False,
+        any_host=True,
         query=None,
         summary="Metrics of this process for Prometheus",
         answers={200: Answer(description="Prometheus' text format.", media_type="text/plain")},

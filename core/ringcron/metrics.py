@@ -188,11 +188,14 @@ HTTP_REQUESTS: Final = declared(
 )
 HTTP_DURATION: Final = histograms(
     "ringcron_http_request_duration_seconds",
-    "Time to answer",
+    "Time to answer; streams of events left out",
     _API,
     "route",
     buckets=SHORT_BUCKETS,
     of="path templates",
+)
+EVENT_STREAMS: Final = gauge(
+    "ringcron_event_streams", "Streams of events that are open: dashboards that are looked at", _API
 )
 CANCELS: Final = counters(
     "ringcron_cancels_total",

@@ -22,6 +22,7 @@ from ringcron.redaction import redact
 
 DAY: Final = 86400.0
 PREFIX: Final = "RINGCRON_"
+OVERDUE_SECONDS: Final = 300.0
 
 
 def _setting(
@@ -164,6 +165,15 @@ def _bell() -> Any:
     )
 
 
+def _overdue() -> Any:
+    return _setting(
+        readers.seconds(1, 7 * DAY),
+        "An enabled job that has been due for so long and that nobody holds is an alarm; the same for coordinators "
+        "and the API",
+        default=OVERDUE_SECONDS,
+    )
+
+
 def _metrics_port() -> Any:
     return _setting(
         readers.optional(readers.integer(0, 65535)),
@@ -266,11 +276,7 @@ class CoordinatorSettings(CommonSettings):
         "Called (POST) when a job breaches its alert, and when that is over",
         default=None,
     )
-    overdue_seconds: float = _setting(
-        readers.seconds(1, 7 * DAY),
-        "An enabled job that has been due for so long and that nobody holds is an alarm",
-        default=300.0,
-    )
+    overdue_seconds: float = _overdue()
     http_allow: tuple[str, ...] = _setting(
         readers.several(readers.network), "Networks that alerts may reach although they are closed", default=()
     )
@@ -309,7 +315,13 @@ class ApiSettings(CommonSettings):
         "Whether calls need an API key; auto: not on loopback (or with --insecure) as long as no key exists",
         default="auto",
     )
+    allowed_hosts: tuple[str, ...] = _setting(
+        readers.several(readers.host),
+        "Names that it is called by without a key, besides those of this machine, as behind a proxy",
+        default=(),
+    )
     pool_size: int = _setting(readers.integer(1, 500), "Most connections to PostgreSQL", default=8)
+    overdue_seconds: float = _overdue()
     bell: Literal["listen", "poll"] = _bell()
 
     @property

@@ -11,6 +11,7 @@ import aiohttp
 import orjson
 import psycopg
 import pytest
+from prometheus_client import REGISTRY
 
 from ringcron.api_keys import KeyText, Scope
 from ringcron.clock import SystemClock
@@ -173,13 +174,39 @@ async def test_without_keys_only_this_machine_s_names_are_answered(api: ApiCalle
     async with browsing(api.url) as browser:
         for host, status in (("evil.example", 403), (f"evil.example:{port}", 403), ("127.0.0.1.evil.example", 403)):
             page = await browser.get("/dashboard", Host=host)
-            assert (page.status, "open it by 127.0.0.1" in page.text) == (status, True)
+            assert (page.status, "call 127.0.0.1" in page.text) == (status, True)
         for host in (f"localhost:{port}", f"127.0.0.1:{port}", "[::1]"):
             assert (await browser.get("/dashboard", Host=host)).status == 200
         key = await keys.add(Scope.READ)
         await until(lambda: _needs_key(browser), seconds=20)
         await log_in(browser, key)
         assert (await browser.get("/dashboard", Host="ringcron.example")).status == 200
+
+
+async def test_without_keys_the_json_api_is_called_by_our_names_and_from_our_pages(
+    database_url: str, keys: Keys
+) -> None:
+    async with running_api(database_url, allowed_hosts=("sched.example",)) as api:
+        job_id = (await api.post("/jobs", {"runAt": "2100-01-01T00:00:00Z"}))["jobId"]
+        stranger, page = {"Host": "evil.example"}, {"Origin": "http://evil.example"}
+        for method, path in (("GET", "/jobs"), ("POST", "/jobs"), ("DELETE", f"/jobs/{job_id}"), ("GET", "/workers")):
+            answer = await api.call(method, path, headers=stranger)
+            assert (answer.status, answer["code"]) == (403, "host-not-allowed")
+            assert "RINGCRON_ALLOWED_HOSTS" in answer["detail"]
+        for method, path in (("POST", f"/jobs/{job_id}/trigger"), ("DELETE", f"/jobs/{job_id}")):
+            answer = await api.call(method, path, headers=page)
+            assert (answer.status, answer["code"]) == (403, "origin-not-allowed")
+        for path in ("/healthz", "/readyz", "/metrics"):
+            assert (await api.call("GET", path, headers=stranger)).status == 200
+        assert (await api.call("GET", f"/jobs/{job_id}", headers={"Host": "sched.example", **page})).status == 200
+        own = {"Origin": api.url}
+        assert (await api.call("POST", f"/jobs/{job_id}/trigger", headers=own)).status == 202
+        key = {"Authorization": f"Bearer {(await keys.add(Scope.WRITE)).reveal()}"}
+
+        async def lets_in() -> bool:
+            return (await api.call("POST", f"/jobs/{job_id}/trigger", headers={**stranger, **page, **key})).status < 300
+
+        await until(lets_in, seconds=20)
 
 
 async def _needs_key(browser: Browser) -> bool:
@@ -248,6 +275,7 @@ async def test_all_streams_have_one_producer(database_url: str, connection: Conn
             answers = [await session.get(f"{url}/dashboard/events?view=shards") for _ in range(20)]
             heard = [_Heard(answer) for answer in answers]
             firsts = [await one.next("picture") for one in heard]
+            assert REGISTRY.get_sample_value("ringcron_event_streams") == 20
             assert all("heat" in first["elements"] for first in firsts)
             producers = [task for task in asyncio.all_tasks() if "Stream._produce" in repr(task.get_coro())]
             assert len(producers) == 1
@@ -263,6 +291,10 @@ async def test_all_streams_have_one_producer(database_url: str, connection: Conn
             async with session.get(f"{url}/dashboard/events?view=nothing") as refused:
                 assert refused.status == 404
             await until(lambda: app[STREAM]._producer is not None and app[STREAM]._producer.done(), seconds=20)
+            await until(lambda: REGISTRY.get_sample_value("ringcron_event_streams") == 0, seconds=20)
+            timed = {"route": "/dashboard/events", "le": "+Inf"}
+            answered = "ringcron_http_request_duration_seconds_bucket"
+            assert REGISTRY.get_sample_value(answered, timed) == 1  # the one that was refused
             last = await session.get(f"{url}/dashboard/events?view=overview")
             await _Heard(last).next("picture")
             ending = asyncio.create_task(runner.cleanup())  # an API that is told to stop waits for no stream

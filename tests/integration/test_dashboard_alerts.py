@@ -81,8 +81,8 @@ async def test_a_breached_alert_shows_in_the_verdict_in_the_list_and_on_the_job(
 
 
 async def test_jobs_that_nobody_holds_are_named(database_url: str, connection: Connection) -> None:
-    job_id = await add_job(connection, due_in=-1000, handler="billing")
-    async with running_api(database_url) as api, browsing(api.url) as browser:
+    job_id = await add_job(connection, due_in=-100, handler="billing")
+    async with running_api(database_url, overdue_seconds=90) as api, browsing(api.url) as browser:
         page = await told(browser, "/dashboard", "1 enabled job of billing is long overdue and nobody holds it")
         assert f"/dashboard/jobs/{job_id}" in page.links
 

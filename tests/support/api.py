@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 import json
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -22,6 +22,7 @@ from referencing import Registry, Resource
 from referencing.jsonschema import DRAFT202012
 
 from ringcron.clock import Clock, SystemClock
+from ringcron.settings import OVERDUE_SECONDS
 from ringcron_api.app import make_app
 from ringcron_api.openapi import make_document
 from ringcron_api.routes import OPERATIONS
@@ -130,11 +131,22 @@ def validator(schema: str) -> Draft202012Validator:
 
 @asynccontextmanager
 async def running_api(
-    database_url: str, *, pool_size: int = 8, may_be_open: bool = True, clock: Clock | None = None
+    database_url: str,
+    *,
+    pool_size: int = 8,
+    may_be_open: bool = True,
+    clock: Clock | None = None,
+    overdue_seconds: float = OVERDUE_SECONDS,
+    allowed_hosts: Collection[str] = (),
 ) -> AsyncIterator[ApiCaller]:
     """The API on a free port of the loopback interface."""
     app = make_app(
-        database_url=database_url, pool_size=pool_size, clock=clock or SystemClock(), may_be_open=may_be_open
+        database_url=database_url,
+        pool_size=pool_size,
+        clock=clock or SystemClock(),
+        may_be_open=may_be_open,
+        overdue_seconds=overdue_seconds,
+        allowed_hosts=allowed_hosts,
     )
     runner, url = await listen(app, "127.0.0.1", 0)
     try:

@@ -26,8 +26,6 @@ from ringcron_api.shards import RingView, ring_of
 
 AHEAD_SECONDS: Final = 5.0
 AUDIT_SECONDS: Final = 10.0
-OVERDUE_SECONDS: Final = 300.0
-"""As the coordinator's auditor has it, where it is not told otherwise."""
 HORIZON_SECONDS: Final = 3600
 EPOCHS_READ: Final = 30
 
@@ -60,10 +58,14 @@ class Picture:
 class Painter:
     """The pictures of one API process."""
 
-    def __init__(self, store: ApiStore, pool: PoolReader, forecaster: Forecaster, clock: Clock) -> None:
+    def __init__(
+        self, store: ApiStore, pool: PoolReader, forecaster: Forecaster, clock: Clock, *, overdue_seconds: float
+    ) -> None:
+        """`overdue_seconds`: when the coordinators' auditor calls a job overlooked."""
         self._store = store
         self._pool = pool
         self._forecaster = forecaster
+        self._overdue_seconds = overdue_seconds
         self._latest: Picture | None = None
         self._of: Reading | None = None
         self._painting: asyncio.Task[Picture] | None = None
@@ -126,7 +128,7 @@ class Painter:
         return spike_of(outlook, measured=any(worker.mean_seconds for worker in reading.workers))
 
     async def _audit(self) -> tuple[Overlooked, ...]:
-        found = await self._store.forgotten(OVERDUE_SECONDS)
+        found = await self._store.forgotten(self._overdue_seconds)
         now = await self._store.now()
         return tuple(
             Overlooked(

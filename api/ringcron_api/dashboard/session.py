@@ -11,18 +11,17 @@ at it. A form counts only with the token of the session and from our own pages.
 from __future__ import annotations
 
 import hmac
-import ipaddress
 import re
 import secrets
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Final
-from urllib.parse import urlsplit
 
-from aiohttp import hdrs, web
+from aiohttp import web
 
 from ringcron.api_keys import ApiKey, Scope
+from ringcron_api.hosts import is_from_own_page
 from ringcron_api.problems import Problem
 
 COOKIE: Final = "ringcron_session"
@@ -124,28 +123,8 @@ async def demand_own_form(request: web.Request, session: Session) -> None:
 
 def demand_own_origin(request: web.Request) -> None:
     """Raises Problem `forbidden` unless the browser says that a page of ours sends this."""
-    origin = request.headers.get(hdrs.ORIGIN) or request.headers.get(hdrs.REFERER, "")
-    ours = {request.headers.get(hdrs.HOST, ""), request.headers.get("X-Forwarded-Host", "")} - {""}
-    if urlsplit(origin).netloc not in ours or request.headers.get("Sec-Fetch-Site", "same-origin") != "same-origin":
+    if not is_from_own_page(request.headers):
         raise Problem("forbidden", "forms are taken from the dashboard's own pages only")
-
-
-def demand_local_host(request: web.Request) -> None:
-    """Raises Problem `forbidden` where somebody reaches the loopback address by another name.
-
-    A page of another site whose name was made to point here would otherwise be taken for ours (DNS rebinding).
-    """
-    transport = request.transport
-    address = None if transport is None else transport.get_extra_info("sockname")
-    if not isinstance(address, tuple) or not ipaddress.ip_address(address[0].partition("%")[0]).is_loopback:
-        return
-    name = urlsplit(f"//{request.headers.get(hdrs.HOST, '')}").hostname or ""
-    try:
-        local = name == "localhost" or name.endswith(".localhost") or ipaddress.ip_address(name).is_loopback
-    except ValueError:
-        local = False
-    if not local:
-        raise Problem("forbidden", "without API keys the dashboard is for this machine alone: open it by 127.0.0.1")
 
 
 def _mac(key: ApiKey, body: str) -> str:

@@ -18,6 +18,7 @@ import orjson
 import structlog
 from aiohttp import web
 
+from ringcron import metrics
 from ringcron.clock import Clock
 from ringcron.errors import StoreUnavailable
 from ringcron.instants import format_instant
@@ -30,6 +31,7 @@ PERIOD_SECONDS: Final = 1.0
 LEAST_SECONDS: Final = 0.2
 """Between two looks, where another process is counting just now."""
 LIFE_SECONDS: Final = 600.0
+EVENT_STREAM: Final = "text/event-stream"
 RETRY_MILLISECONDS: Final = 2000
 _GZIP_HEAD: Final = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
 
@@ -165,7 +167,7 @@ def _changes(before: Mapping[str, Markup | dict[str, Markup]], parts: Parts) -> 
 async def serve(request: web.Request, stream: Stream, view: str, clock: Clock, still_lives: Any) -> web.StreamResponse:
     """Answer with events until the caller leaves, its session ends or LIFE_SECONDS are over."""
     packed = "gzip" in request.headers.get("Accept-Encoding", "")
-    headers = {"Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    headers = {"Content-Type": EVENT_STREAM, "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     if packed:
         headers["Content-Encoding"] = "gzip"
     response = web.StreamResponse(headers=headers)
@@ -181,6 +183,7 @@ async def serve(request: web.Request, stream: Stream, view: str, clock: Clock, s
     ends_at = clock.elapsed() + LIFE_SECONDS
     first = Event("hello", {"retry": RETRY_MILLISECONDS})
     first.text = b"retry: %d\n" % RETRY_MILLISECONDS + first.text
+    metrics.EVENT_STREAMS.inc()
     try:
         with contextlib.suppress(ConnectionError):
             event: Event | None = first
@@ -189,4 +192,5 @@ async def serve(request: web.Request, stream: Stream, view: str, clock: Clock, s
                 event = await listener.box.get()
     finally:
         stream.leave(listener)
+        metrics.EVENT_STREAMS.dec()
     return response

@@ -24,6 +24,7 @@ Document = dict[str, Any]
 
 _ANY_CALL: Final = ("bad-request", "internal-error")
 _WITH_KEY: Final = ("unauthorized", "forbidden", "too-many-requests", "store-unavailable")
+_FOR_OWN_NAMES: Final = ("host-not-allowed",)
 _WITH_QUERY: Final = ("validation-failed",)
 _IDEMPOTENT: Final = ("idempotency-in-progress", "idempotency-key-reused")
 _WITH_BODY: Final = (
@@ -163,6 +164,8 @@ def _operation(operation: Operation, parameters: Sequence[Mapping[str, Any]]) ->
     in_path = [parameter for parameter in (_JOB_ID, _RUN_ID) if f"{{{parameter['name']}}}" in operation.path]
     codes = [*_ANY_CALL, *operation.problems]
     codes += () if operation.open else _WITH_KEY
+    if not (operation.open or operation.any_host):
+        codes += _FOR_OWN_NAMES if operation.method == "GET" else (*_FOR_OWN_NAMES, "origin-not-allowed")
     codes += _WITH_QUERY if operation.query else ()
     codes += _WITH_BODY if operation.body else ()
     codes += _IDEMPOTENT if operation.idempotent else ()

@@ -61,7 +61,9 @@ nothing after 5 seconds. A key may have a rate; beyond it the answer is 429 with
 API process by itself.
 
 While no key exists, calls without one are let in, if the API listens on the loopback interface only (or was started
-with `--insecure`) and `RINGCRON_REQUIRE_KEYS` is not `always`. From the first key on every call needs one, but for
+with `--insecure`) and `RINGCRON_REQUIRE_KEYS` is not `always`. Over the loopback interface only names of this machine
+and those in `RINGCRON_ALLOWED_HOSTS` are then answered, and nothing is changed for pages of other sites (403
+`host-not-allowed`, `origin-not-allowed`). From the first key on every call needs one, but for
 `/healthz`, `/readyz`, `/openapi.json` and `/docs`, which say nothing of any job. The audit of a job says whose key
 changed it.
 
@@ -89,6 +91,9 @@ PROBLEM_MEANINGS: Final = {
     "`WWW-Authenticate` says what to send.",
     "forbidden": "`neededScope` says what the call needs. Scopes are `read`, `write`, `admin`; each includes the ones "
     "before it.",
+    "host-not-allowed": "No key exists, and the header `Host` is neither a name of this machine nor one of "
+    "`RINGCRON_ALLOWED_HOSTS`: a page whose name was made to point here is kept out.",
+    "origin-not-allowed": "No key exists, and the headers `Origin` or `Sec-Fetch-Site` name a page of another site.",
     "not-found": "No such job, or no such path.",
     "method-not-allowed": "The header `Allow` says which methods there are.",
     "request-timeout": "The body did not arrive in time. Nothing was done.",

@@ -34,6 +34,19 @@ async def test_a_worker_watches_the_assignment_and_no_other_worker(zookeeper_hos
     await worker.leave()
 
 
+async def test_an_assignment_is_found_without_any_hint(zookeeper_hosts: str) -> None:
+    """K7: a watch that is lost, whatever became of its callback, delays what it told of and hides nothing."""
+    worker = Light(zookeeper_hosts, "w")
+    worker._tree._on_change = lambda event: None
+    await worker.start()
+    with zookeeper_client(zookeeper_hosts) as client:
+        await until(lambda: client.exists(f"/workers/{worker.id}"))
+        for data in (b"not one", b"nor this"):
+            client.set("/assignment", data) if client.exists("/assignment") else client.create("/assignment", data)
+            await until(lambda data=data: worker._read is not None and worker._read[0].data == data)
+    await worker.leave()
+
+
 def test_what_kazoo_tells_of_after_the_loop_has_closed_is_dropped(zookeeper_hosts: str) -> None:
     """K5: its threads outlive the loop, and a listener that raised would cost them their connection."""
     told: list[int] = []

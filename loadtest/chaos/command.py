@@ -66,6 +66,10 @@ def chaos(
         Network,
         typer.Option(help="By what a worker is cut off (N12 to N14). Namespaces need root, else the proxy does."),
     ] = Network.NAMESPACES,
+    older: Annotated[
+        str | None,
+        typer.Option(help="The commit of the older build of N18V; default: the newest that fits.", show_default=False),
+    ] = None,
     list_: Annotated[bool, typer.Option("--list", help="Only tell which nemeses there are.")] = False,
     out: flags.Out = None,
 ) -> None:
@@ -89,6 +93,7 @@ def chaos(
             "due-per-second": due_per_second,
             "felt-once": felt_once,
             "network": network.value,
+            "older": older,
         },
     )
     signal.signal(signal.SIGTERM, _leave)
@@ -101,6 +106,7 @@ def chaos(
         small_disk=any(NEMESES[number].small_disk for number in numbers),
         separable=any(NEMESES[number].separates for number in numbers),
         namespaces=network is Network.NAMESPACES,
+        older=older,
         zookeepers=max(NEMESES[number].zookeepers for number in numbers),
     )
     with told():

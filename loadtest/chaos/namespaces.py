@@ -93,7 +93,7 @@ class Namespaces:
     def __enter__(self) -> Namespaces:
         if os.geteuid() != 0:
             raise NotAvailable("it needs root")
-        self._ip, self._nft = _tool("ip", "iproute2"), _tool("nft", "nftables")
+        self._ip, self._nft = tool("ip", "iproute2"), tool("nft", "nftables")
         sweep(self._ip)
         try:
             self._make()
@@ -222,7 +222,7 @@ def _dropped(ruleset: str) -> Iterator[int]:
                 yield part["counter"]["packets"]
 
 
-def _tool(name: str, package: str) -> Tool:
+def tool(name: str, package: str) -> Tool:
     """The machine's program, or one unpacked into our cache. Raises NotAvailable."""
     found = shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
     if found is not None:

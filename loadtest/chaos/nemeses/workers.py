@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -14,7 +14,7 @@ from loadtest.cluster.programs import Program
 KILL_EVERY: Final = 5.0
 DOWN_SECONDS: Final = 2.0
 AWAKE_SECONDS: Final = 2.5
-DRAIN_SECONDS: Final = 3.0
+GONE_SECONDS: Final = 15.0
 MISDEEDS: Final = (("spin", False), ("exit", False), ("spin", True), ("exit", True), ("fork", True), ("fork", False))
 """What a handler does to its process, and whether it is a plain function."""
 MISDEED_SECONDS: Final = 8.0
@@ -119,29 +119,37 @@ class Rolling(Nemesis):
     number = "N18"
     title = "workers are restarted in good order, one after the other"
     part = "workers"
+    pause = 3.0
+    """Seconds between one that has come back and the next."""
 
     def round(self) -> Iterator[float]:
         for name in sorted(self.arena.workers):
-            worker = self.arena.workers[name]
-            with self.faults.during(self.number, f"{name}."):
-                self.arena.down.add(name)
-                if worker.running:
-                    worker.drain()
-                waited = 0.0
-                while worker.running and waited < 15:
-                    waited += 0.25
-                    yield 0.25
-                if worker.running:
-                    worker.kill()
-                self.arena.restart(name)
-                self.rounds += 1
-            yield DRAIN_SECONDS
+            yield from self.replaced(name)
+
+    def replaced(self, name: str, between: Callable[[], None] = lambda: None) -> Iterator[float]:
+        """That program drains and comes back; `between` is done while it is gone."""
+        with self.faults.during(self.number, f"{name}."):
+            self.arena.down.add(name)
+            program = self.program(name)
+            if program.running:
+                program.drain()
+            waited = 0.0
+            while program.running and waited < GONE_SECONDS:
+                waited += 0.25
+                yield 0.25
+            if program.running:
+                program.kill()
+            between()
+            self.arena.restart(name)
+            self.rounds += 1
+        yield self.pause
+
+    def program(self, name: str) -> Program:
+        return (self.arena.workers | self.arena.coordinators)[name]
 
     def heal(self) -> None:
-        for name in sorted(self.arena.down & self.arena.workers.keys()):
-            worker = self.arena.workers[name]
-            if worker.running:
-                worker.kill()
+        for name in sorted(self.arena.down & (self.arena.workers.keys() | self.arena.coordinators.keys())):
+            self.program(name).end(GONE_SECONDS)
             self.arena.restart(name)
 
 

@@ -124,7 +124,11 @@ def query_of(request: web.Request, model: type[Q]) -> Q:
 
 def job_id_of(request: web.Request) -> UUID:
     """The id in the path. JobNotFound where it is no id at all: no job can have it."""
-    text = request.match_info["jobId"]
+    return parse_job_id(request.match_info["jobId"])
+
+
+def parse_job_id(text: str) -> UUID:
+    """The id that a text is. JobNotFound where it is none."""
     try:
         job_id = UUID(text)
     except ValueError:

@@ -277,6 +277,38 @@ async def test_dead_jobs_of_one_fault_are_one_group(browser: Browser, api: ApiCa
     assert "No job is dead." in (await browser.get("/dashboard/dead")).text
 
 
+async def test_dead_jobs_that_are_ticked_are_acted_on_together(
+    browser: Browser, api: ApiCaller, connection: Connection
+) -> None:
+    ids = [str(await dead_job(connection, "failed at attempt 5 of 5")) for _ in range(4)]
+    page = await browser.get(next(link for link in (await browser.get("/dashboard/dead")).links if "/group?" in link))
+    ticked = [told["value"] for name, told in page.tags if name == "input" and told.get("type") == "checkbox"]
+    assert (sorted(ticked), page.form("/selected").method) == (sorted(ids), "get")
+    assert (await browser.get("/dashboard/dead/selected")).status == 400
+    chosen = await browser.get(f"/dashboard/dead/selected?jobId={ids[0]}&jobId={ids[1]}&jobId={ids[0]}&jobId={ids[3]}")
+    assert "3 dead jobs chosen" in chosen.text
+    form = chosen.form("/selected/redrive")
+    for wrong in ({"confirm": "2"}, {"confirm": "3", "csrf": ""}, {"confirm": "3", "reason": ""}, {"jobs": ids[0]}):
+        refused = await browser.submit(form, **{"reason": "mended", "confirm": "3", **wrong})
+        assert refused.status in (400, 403)
+    await api.call("DELETE", f"/jobs/{ids[3]}")  # meanwhile, by somebody else
+    done = await browser.submit(form, reason="mended", confirm="3")
+    assert "2 jobs redriven." in done.text
+    states = [(await api.get(f"/jobs/{job_id}"))["state"] for job_id in ids]
+    assert states == ["due", "due", "dead", "cancelled"]
+    (entry,) = (await api.get(f"/jobs/{ids[0]}/audit")).body
+    assert (entry["action"], entry["detail"]["reason"]) == ("redrive", "mended")
+    chosen = await browser.get(f"/dashboard/dead/selected?jobId={ids[0]}&jobId={ids[2]}")
+    assert "1 dead job chosen" in chosen.text
+    assert "1 other chosen before: not dead any more" in chosen.text
+    done = await browser.submit(chosen.form("/selected/delete"), reason="never mind", confirm="1")
+    assert "1 job deleted." in done.text
+    # What was chosen while it was dead and is due again is not deleted.
+    late = await browser.submit(chosen.form("/selected/delete"), reason="again", confirm="1", jobs=ids[0])
+    assert "0 jobs deleted." in late.text
+    assert (await api.get(f"/jobs/{ids[0]}"))["state"] == "due"
+
+
 async def test_a_worker_is_asked_to_drain(browser: Browser, connection: Connection, database_url: str) -> None:
     await report(database_url, "a.1", (0, 4095))
     page = await browser.get("/dashboard/workers")

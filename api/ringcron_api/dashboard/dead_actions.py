@@ -1,25 +1,29 @@
-"""What the forms of a group of dead jobs do: redrive or delete as many as the person saw, and no more."""
+"""What the forms for dead jobs do: redrive or delete as many as the person saw, and no more; of a group, or chosen."""
 
 from __future__ import annotations
 
 import asyncio
 import math
+from collections.abc import Sequence
+from datetime import datetime
 from typing import Final
 from urllib.parse import urlencode
 from uuid import UUID
 
 from aiohttp import web
 
-from ringcron.errors import JobAlreadyClaimed, JobNotFound
+from ringcron import changes
+from ringcron.errors import JobNotFound, WrongState
+from ringcron.models import Job, JobState
 from ringcron.store.acting import DeadFilter
-from ringcron.store.api import Cancelled
-from ringcron.store.audit import Action
-from ringcron_api.bell import note_due
+from ringcron.store.audit import Act, Action
+from ringcron_api.bell import note_due, note_job
 from ringcron_api.callers import act_of
 from ringcron_api.dashboard.dead_page import MOST_AT_ONCE
-from ringcron_api.dashboard.forms import field_in, reason_in
-from ringcron_api.dashboard.job_actions import told
+from ringcron_api.dashboard.forms import field_in, reason_in, told_count
+from ringcron_api.dashboard.job_actions import Decide, told
 from ringcron_api.dashboard.layout import see_other
+from ringcron_api.dashboard.selection_page import MOST_TICKED, ids_in
 from ringcron_api.keys import STORE
 from ringcron_api.problems import Problem
 
@@ -46,39 +50,70 @@ async def redrive_group(request: web.Request) -> web.Response:
 
 
 async def delete_group(request: web.Request) -> web.Response:
-    """POST /dashboard/dead/delete: each by the statement that decides a cancel, and with an entry in the audit each."""
+    """POST /dashboard/dead/delete: each by itself, and with an entry in the audit each."""
     reason, handler, fingerprint, count = await _asked(request)
     store = request.app[STORE]
     act = act_of(request, Action.CANCEL, {**told(reason), "group": fingerprint})
-    turns = asyncio.Semaphore(TOGETHER)
-
-    async def cancel(job_id: UUID) -> bool:
-        async with turns:
-            try:
-                return await store.cancel_job(job_id, act) is Cancelled.CANCELLED
-            except (JobAlreadyClaimed, JobNotFound):  # somebody redrove it meanwhile, or it has left
-                return False
-
     deleted, after, left = 0, None, count
     while left > 0:
         ids = await store.dead_ids(handler=handler, fingerprint=fingerprint, after=after, limit=min(left, _BATCH))
         if not ids:
             break
-        deleted += sum(await asyncio.gather(*(cancel(job_id) for job_id in ids)))
+        deleted += await _each(request, ids, _delete, act)
         after, left = ids[-1], left - len(ids)
     return see_other(request, f"/dashboard/dead?{urlencode({'said': 'deleted', 'count': deleted})}")
+
+
+async def redrive_selected(request: web.Request) -> web.Response:
+    """POST /dashboard/dead/selected/redrive."""
+    return await _act_on_selected(request, changes.redrive, Action.REDRIVE, "redriven")
+
+
+async def delete_selected(request: web.Request) -> web.Response:
+    """POST /dashboard/dead/selected/delete."""
+    return await _act_on_selected(request, _delete, Action.CANCEL, "deleted")
+
+
+async def _act_on_selected(request: web.Request, decide: Decide, action: Action, said: str) -> web.Response:
+    reason = await reason_in(request)
+    ids = ids_in((await field_in(request, "jobs")).split())
+    if await told_count(request, MOST_TICKED) != len(ids):
+        raise Problem("bad-request", "the form does not name as many jobs as it counts: nothing was done")
+    done = await _each(request, ids, decide, act_of(request, action, told(reason)))
+    return see_other(request, f"/dashboard/dead?{urlencode({'said': said, 'count': done})}")
+
+
+async def _each(request: web.Request, ids: Sequence[UUID], decide: Decide, act: Act) -> int:
+    """Do it to each job that is still dead; to how many. Each has an entry of its own in the audit."""
+    store = request.app[STORE]
+    turns = asyncio.Semaphore(TOGETHER)
+
+    async def one(job_id: UUID) -> bool:
+        async with turns:
+            try:
+                job, _ = await store.change_job(job_id, decide, act)
+            except (WrongState, JobNotFound):  # somebody redrove or deleted it meanwhile, or it has left
+                return False
+        note_job(request, job)
+        return True
+
+    return sum(await asyncio.gather(*(one(job_id) for job_id in ids)))
+
+
+def _delete(job: Job, now: datetime) -> changes.Change:
+    """Cancel a job that is dead. Raises WrongState."""
+    if job.state is not JobState.DEAD:
+        raise WrongState(f"it is {job.state}, not dead any more", state=job.state)
+    return changes.cancel_after_current(job, now)
 
 
 async def _asked(request: web.Request) -> tuple[str, str, str, int]:
     """Reason, handler, fingerprint and the number that was seen and typed. Raises Problem."""
     reason = await reason_in(request)
     handler, fingerprint = await field_in(request, "handler"), await field_in(request, "group")
-    typed, seen = await field_in(request, "confirm"), await field_in(request, "counted")
     if not handler or not fingerprint:
         raise Problem("bad-request", "the form does not say which jobs")
-    if not seen.isdecimal() or typed.replace(",", "") != seen or not 0 < int(seen) <= MOST_AT_ONCE:
-        raise Problem("bad-request", f"the number typed is not the number of jobs: nothing was done. Type {seen[:6]}")
-    return reason, handler, fingerprint, int(seen)
+    return reason, handler, fingerprint, await told_count(request, MOST_AT_ONCE)
 
 
 async def _per_second(request: web.Request) -> float | None:

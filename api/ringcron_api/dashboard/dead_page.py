@@ -14,17 +14,17 @@ from aiohttp import web
 
 from ringcron.api_keys import Scope
 from ringcron.store.looking import DEAD_GROUPED, DeadGroup
-from ringcron_api.dashboard.forms import act_form
+from ringcron_api.dashboard.forms import act_form, confirm_field
 from ringcron_api.dashboard.keys import PAINTER
 from ringcron_api.dashboard.layout import page, panel, row, table
 from ringcron_api.dashboard.markup import Child, Markup, join, tag
 from ringcron_api.dashboard.phrases import counted, number, stamp
+from ringcron_api.dashboard.selection_page import MOST_TICKED, boxes
 from ringcron_api.dashboard.session import session_of
 from ringcron_api.keys import STORE
 from ringcron_api.problems import Problem
 
 MOST_AT_ONCE: Final = 10_000
-LISTED: Final = 100
 
 
 async def show_dead(request: web.Request) -> web.Response:
@@ -96,9 +96,8 @@ async def show_group(request: web.Request) -> web.Response:
     group = next((one for one in groups if one.fingerprint == fingerprint), None)
     if group is None:
         raise Problem("not-found", "no dead job is in this group any more")
-    ids = await store.dead_ids(handler=handler or None, fingerprint=fingerprint, after=None, limit=LISTED)
+    ids = await store.dead_ids(handler=handler or None, fingerprint=fingerprint, after=None, limit=MOST_TICKED)
     session = session_of(request)
-    jobs = [tag("li", tag("a", str(job_id), href=f"/dashboard/jobs/{job_id}")) for job_id in ids]
     more = group.jobs - len(ids)
     return page(
         request,
@@ -115,7 +114,7 @@ async def show_group(request: web.Request) -> web.Response:
                     "/dashboard/dead/redrive",
                     "Redrive",
                     _which(group),
-                    _count(group),
+                    confirm_field(group.jobs),
                     _pace(),
                     needs=Scope.ADMIN,
                     explained="The same occurrences again, with all their attempts; paced, so that a target that has "
@@ -130,7 +129,7 @@ async def show_group(request: web.Request) -> web.Response:
                     "/dashboard/dead/delete",
                     "Delete",
                     _which(group),
-                    _count(group),
+                    confirm_field(group.jobs),
                     needs=Scope.ADMIN,
                     explained="They are cancelled for good: nothing of them runs again.",
                     danger=True,
@@ -141,7 +140,7 @@ async def show_group(request: web.Request) -> web.Response:
         ),
         panel(
             "The jobs",
-            tag("ul", jobs, class_="mono ids"),
+            boxes(ids),
             tag("p", f"and {counted(more, 'more job')}", class_="note") if more > 0 else None,
         ),
         view="dead",
@@ -153,15 +152,6 @@ def _which(group: DeadGroup) -> Markup:
     return join(
         tag("input", type="hidden", name="handler", value=group.handler),
         tag("input", type="hidden", name="group", value=group.fingerprint),
-        tag("input", type="hidden", name="counted", value=group.jobs),
-    )
-
-
-def _count(group: DeadGroup) -> Markup:
-    return tag(
-        "label",
-        f"Type {group.jobs} to confirm",
-        tag("input", name="confirm", required=True, inputmode="numeric", size=8, autocomplete="off"),
     )
 
 

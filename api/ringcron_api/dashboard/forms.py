@@ -12,7 +12,7 @@ from aiohttp import web
 
 from ringcron.api_keys import Scope
 from ringcron_api.dashboard.layout import token
-from ringcron_api.dashboard.markup import Child, Markup, tag
+from ringcron_api.dashboard.markup import Child, Markup, join, tag
 from ringcron_api.dashboard.session import Session
 from ringcron_api.problems import Problem
 
@@ -67,6 +67,27 @@ def act_form(
         action=action,
         class_="act",
     )
+
+
+def confirm_field(count: int) -> Markup:
+    """Where a person types how many jobs are meant; `told_count` reads it."""
+    return join(
+        tag("input", type="hidden", name="counted", value=count),
+        tag(
+            "label",
+            f"Type {count} to confirm",
+            tag("input", name="confirm", required=True, inputmode="numeric", size=8, autocomplete="off"),
+        ),
+    )
+
+
+async def told_count(request: web.Request, most: int) -> int:
+    """The number of jobs that was shown and typed. Raises Problem where they are not the same."""
+    typed, seen = await field_in(request, "confirm"), await field_in(request, "counted")
+    is_number = seen.isascii() and seen.isdecimal() and len(seen) <= 9
+    if not is_number or typed.replace(",", "") != seen or not 0 < int(seen) <= most:
+        raise Problem("bad-request", f"the number typed is not the number of jobs: nothing was done. Type {seen[:6]}")
+    return int(seen)
 
 
 async def reason_in(request: web.Request) -> str:

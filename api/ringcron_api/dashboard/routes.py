@@ -8,7 +8,7 @@ from aiohttp import web
 
 from ringcron.api_keys import Scope
 from ringcron_api.dashboard.assets import show_asset
-from ringcron_api.dashboard.dead_actions import delete_group, redrive_group
+from ringcron_api.dashboard.dead_actions import delete_group, delete_selected, redrive_group, redrive_selected
 from ringcron_api.dashboard.dead_page import show_dead, show_group
 from ringcron_api.dashboard.job_actions import act_on_job, act_on_run, drain_worker
 from ringcron_api.dashboard.job_page import show_job
@@ -17,6 +17,7 @@ from ringcron_api.dashboard.keys import STREAM
 from ringcron_api.dashboard.login_page import log_in, log_out, show_login
 from ringcron_api.dashboard.parts import PARTS
 from ringcron_api.dashboard.pool_pages import show_alerts, show_overview, show_shards, show_spikes, show_workers
+from ringcron_api.dashboard.selection_page import show_selected
 from ringcron_api.dashboard.stream import serve
 from ringcron_api.keys import ACCESS, CLOCK
 from ringcron_api.operations import Handler, Operation
@@ -66,6 +67,7 @@ PAGES: Final = (
     _page("/dashboard/jobs/{jobId}", show_job),
     _page("/dashboard/dead", show_dead),
     _page("/dashboard/dead/group", show_group),
+    _page("/dashboard/dead/selected", show_selected),
     _page("/dashboard/alerts", show_alerts),
     _page("/dashboard/workers", show_workers),
     _page("/dashboard/events", show_events),
@@ -73,6 +75,8 @@ PAGES: Final = (
     _page("/dashboard/runs/{runId}/cancel", act_on_run, method="POST"),
     _page("/dashboard/dead/redrive", redrive_group, method="POST", scope=Scope.ADMIN),
     _page("/dashboard/dead/delete", delete_group, method="POST", scope=Scope.ADMIN),
+    _page("/dashboard/dead/selected/redrive", redrive_selected, method="POST"),
+    _page("/dashboard/dead/selected/delete", delete_selected, method="POST"),
     _page("/dashboard/workers/drain", drain_worker, method="POST", scope=Scope.ADMIN),
     _page("/dashboard/logout", log_out, method="POST", scope=Scope.READ),
     _page("/dashboard/login", show_login, open=True),

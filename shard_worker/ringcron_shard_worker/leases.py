@@ -49,8 +49,7 @@ class Leases:
         self._running += 1
         if claim.solo:
             self._solo.add(claim.run_id)
-        if self.free <= 0:
-            self._room.clear()
+        self._tell_room()
         return held
 
     def ended(self, claim: Claim) -> None:
@@ -64,8 +63,8 @@ class Leases:
         held = self._held.pop(claim.run_id, None)
         if held is not None and held.running:
             self._vacate(held)
-        elif not self._room.is_set() and self.free > 0:
-            self._room.set()
+        else:
+            self._tell_room()
 
     def get(self, job_id: UUID, generation: int) -> Held | None:
         return self._held.get(f"{job_id}.{generation}")
@@ -116,5 +115,11 @@ class Leases:
         held.running = False
         self._running -= 1
         self._solo.discard(held.claim.run_id)
-        if not self._room.is_set() and self.free > 0:
+        self._tell_room()
+
+    def _tell_room(self) -> None:
+        """Whoever waits for room goes on exactly while there is some: let through without, it would spin."""
+        if self.free > 0:
             self._room.set()
+        else:
+            self._room.clear()

@@ -16,7 +16,7 @@ AT = datetime(2026, 1, 1, tzinfo=UTC)
 CAPACITY = UNWRITTEN_LIMIT // 2
 
 
-def test_there_is_no_room_while_too_many_completions_are_unwritten() -> None:
+async def test_there_is_no_room_while_too_many_completions_are_unwritten() -> None:
     """A wait for room that ends without any spins, and keeps the event loop from writing them."""
     leases = _leases()
     first, second = _claims(CAPACITY), _claims(CAPACITY, generation=2)
@@ -33,7 +33,7 @@ def test_there_is_no_room_while_too_many_completions_are_unwritten() -> None:
     assert _let_through(leases)
 
 
-def test_a_full_worker_has_room_when_one_run_has_ended() -> None:
+async def test_a_full_worker_has_room_when_one_run_has_ended() -> None:
     leases = _leases()
     claims = _claims(CAPACITY)
     for claim in claims:

@@ -20,7 +20,7 @@ from ringcron.clock import Clock, DatabaseClock
 from ringcron.errors import StatementRefused, StoreUnavailable
 from ringcron.models import Claim, Holding
 from ringcron.store.answers import Peek
-from ringcron.store.bounds import UNBOUNDED, near
+from ringcron.store.bounds import UNBOUNDED, Bounds, near
 from ringcron.store.worker import WorkerStore
 from ringcron_shard_worker.lease_keeper import trust_of
 from ringcron_shard_worker.leases import Leases
@@ -78,7 +78,9 @@ class Claimer:
         self._lease_seconds = lease_seconds
         self._poll_seconds = poll_seconds
         self._batch_size = batch_size
-        self._bounds = UNBOUNDED
+        self._bounds = UNBOUNDED  # of the claims after the last peek
+        self._peeked = UNBOUNDED  # those of the last peek
+        self._near: Bounds | None = None
         self._unbounded_due = 0.0
         self._claims_made = 0
         self._answer_missing = False
@@ -112,7 +114,7 @@ class Claimer:
         holding = self._holder.holding()
         help_after = HELP_AFTER_SECONDS * random.uniform(0.75, 1.25)
         lasts = self._poll_seconds * random.uniform(*(LASTS_HEARING if self._store.hears_the_bell else LASTS))
-        peek = await self._peek(holding)
+        peek = await self._peek(holding, lasts)
         if peek.answered_at < self._help_again_at:
             # Others were quicker where it helped: its own only, until then.
             lasts = min(lasts, self._help_again_at - peek.answered_at)
@@ -143,16 +145,23 @@ class Claimer:
         self._fruitless = min(self._fruitless + 1, MOST_DOUBLINGS)
         return pause * random.uniform(*LASTS)
 
-    async def _peek(self, holding: Holding) -> Peek:
+    async def _peek(self, holding: Holding, lasts: float) -> Peek:
         now = self._clock.elapsed()
+        bounds = near(self._database_clock.now())
+        if bounds != self._near:
+            await self._store.warm_up(bounds)
+            self._near = bounds
+        self._peeked = bounds
         if now >= self._unbounded_due:
-            self._bounds = UNBOUNDED
+            self._peeked = UNBOUNDED
             self._unbounded_due = now + random.uniform(2, 5)
-        else:
-            self._bounds = near(self._database_clock.now())
         ring = () if owns_everything(holding, self._handlers) else self._handlers
-        peek = await self._store.peek(own_arcs(holding, self._handlers), ring, self._handlers, self._bounds)
+        own = own_arcs(holding, self._handlers)
+        peek = await self._store.peek(own, ring, self._handlers, self._peeked, arcs=bounds, horizon_seconds=lasts)
+        self._bounds = UNBOUNDED if peek.beyond else bounds
         self._reaper.look()
+        if self._peeked is UNBOUNDED and (peek.lapse_seconds is None or peek.lapse_seconds > 0):
+            self._reaper.saw_none_lapsed()
         return peek
 
     async def _take(self, turns: deque[Turn], peek: Peek) -> int:
@@ -233,10 +242,8 @@ class Claimer:
 
     async def _reap_lapsed(self, peek: Peek) -> bool:
         if peek.lapse_seconds is None or peek.lapse_seconds > self._clock.elapsed() - peek.answered_at:
-            if self._bounds is UNBOUNDED:
-                self._reaper.saw_none_lapsed()
             return False
-        return self._reaper.trusted and await self._reaper.reap(self._bounds) > 0
+        return self._reaper.trusted and await self._reaper.reap(self._peeked) > 0
 
     def _until_next(self, peek: Peek, holding: Holding, help_after: float, lasts: float) -> float:
         age = self._clock.elapsed() - peek.answered_at

@@ -21,7 +21,7 @@ from ringcron.lifecycle import after_run
 from ringcron.models import EARLIEST, Arc, Claim, RunOutcome
 from ringcron.policies import settle
 from ringcron.store.answers import EndedRun
-from ringcron.store.bounds import UNBOUNDED
+from ringcron.store.bounds import UNBOUNDED, near
 from ringcron.store.claimed import Claimed
 from ringcron.store.worker import WorkerStore
 from tests.simulation.database import Database, Row
@@ -36,7 +36,7 @@ EXACT = (
 INSTANTS = ("next_run_at", "decided_until", "lease_until", "claimed_at")
 ANSWERED: dict[str, Callable[[Any], Any]] = {
     "claim": lambda row: (row[0], row[2], row[3], row[4], row[6], row[9], *row[14:19]),
-    "peek": lambda row: (row[1] is None, row[2] is None, row[3]),
+    "peek": lambda row: (row[1] is None, row[2] is None, row[3], row[4]),
     "read_claimed": lambda row: (row[0], row[1], row[16]),
     "renew_leases": lambda row: tuple(row[:3]),
     "read_clock": lambda row: (),
@@ -194,7 +194,9 @@ class History:
         await store.release_unknown_claims(self.some())
 
     async def peek(self, store: Twin) -> None:
-        await store.peek([("noop", Arc(lo=0, hi=20)), ("noop", Arc(lo=21, hi=40))], ["noop"], ["noop"], UNBOUNDED)
+        own = [("noop", Arc(lo=0, hi=20)), ("noop", Arc(lo=21, hi=40))]
+        arcs = near(await database_now(self.both.connection))
+        await store.peek(own, ["noop"], ["noop"], UNBOUNDED, arcs=arcs, horizon_seconds=90_000.0)
 
     async def let_time_pass(self, store: Twin) -> None:
         """What waits for its time is due."""

@@ -16,7 +16,7 @@ from ringcron.lifecycle import after_run
 from ringcron.models import Arc, Claim, RunOutcome
 from ringcron.policies import settle
 from ringcron.store.answers import EndedRun
-from ringcron.store.bounds import UNBOUNDED, near
+from ringcron.store.bounds import UNBOUNDED, Bounds, near
 from ringcron.store.claimed import Claimed, Undecodable
 from ringcron.store.worker import WorkerStore
 from tests.support.jobs import add_job, add_many, database_now, row_of, runs_of, skips_of
@@ -447,21 +447,37 @@ async def test_peek_tells_what_is_due_when_and_where(store: WorkerStore, connect
     await add_job(connection, due_in=20, slot=3000)
     await add_job(connection, due_in=-9, slot=7, handler="unknown")
     await add_job(connection, due_in=-3, lost=2)
-    now = await database_now(connection)
+    bounds = near(await database_now(connection))
+    own_arc = [("noop", Arc(lo=2000, hi=4095))]
 
-    peek = await store.peek([("noop", Arc(lo=2000, hi=4095))], ["noop"], ["noop"], near(now))
+    peek = await store.peek(own_arc, ["noop"], ["noop"], bounds, arcs=bounds, horizon_seconds=30.0)
 
     (own,) = peek.heads
     (ring,) = peek.ring
+    assert not peek.beyond
     assert 15 < own.wait_seconds < 20.1
     assert -4 < ring.wait_seconds < -1.9
     assert peek.solo_wait_seconds is not None
     assert peek.solo_wait_seconds < -2.9
     assert peek.lapse_seconds is None
+    assert (await store.peek(own_arc, [], ["noop"], bounds, arcs=bounds, horizon_seconds=1.0)).heads == ()
     await claim(store)
-    peek = await store.peek([], ["noop"], ["noop"], near(now))
+    peek = await store.peek([], ["noop"], ["noop"], bounds, arcs=bounds, horizon_seconds=30.0)
     assert peek.lapse_seconds is not None
     assert 10 < peek.lapse_seconds < 15.1
+
+
+async def test_peek_tells_of_what_is_due_beyond_the_bounds_of_arcs(store: WorkerStore, connection: Connection) -> None:
+    await add_job(connection, due_in=20 * 86_400)
+    arcs = near(await database_now(connection))
+
+    async def beyond(peeked: Bounds) -> bool:
+        return (await store.peek([], ["noop"], ["noop"], peeked, arcs=arcs, horizon_seconds=1.0)).beyond
+
+    assert not await beyond(UNBOUNDED), "it is not due"
+    await add_job(connection, due_in=-20 * 86_400, lost=2)
+    assert not await beyond(arcs)
+    assert await beyond(UNBOUNDED)
 
 
 async def test_renew_and_complete_of_the_same_rows_do_not_deadlock(store: WorkerStore, connection: Connection) -> None:

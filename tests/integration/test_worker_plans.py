@@ -61,9 +61,10 @@ async def held(connection: psycopg.AsyncConnection[Any], count: int = 500) -> li
 
 
 async def near_days(connection: psycopg.AsyncConnection[Any]) -> set[str]:
-    """Yesterday, today, and tomorrow where the two hours ahead reach into it."""
-    now = await database_now(connection)
-    return day_names("jobs", now - timedelta(days=1), now, near(now).until_at - timedelta(microseconds=1))
+    """Yesterday, today, and tomorrow where the hours ahead reach into it."""
+    bounds = near(await database_now(connection))
+    days = (bounds.from_at, bounds.from_at + timedelta(days=1), bounds.until_at - timedelta(microseconds=1))
+    return day_names("jobs", *days)
 
 
 async def plan_of(
@@ -92,7 +93,7 @@ async def test_claim(stale: psycopg.AsyncConnection[Any]) -> None:
 async def test_claim_planned_before_there_was_anything(connection: psycopg.AsyncConnection[Any]) -> None:
     """A plan is kept until statistics change: it must be the right one also where it was made for an empty table."""
     parameters = claim_parameters(batch=500) | await bounded(connection)
-    for name, given in (("claim", parameters), ("peek", peek_parameters() | await bounded(connection))):
+    for name, given in (("claim", parameters), ("peek", peek_parameters(await bounded(connection)))):
         plan = await plan_of(connection, name, given)
         assert plan.partitions <= await near_days(connection)
         assert plan.sequential == set()
@@ -128,18 +129,21 @@ def claim_parameters(**changes: Any) -> dict[str, Any]:
     } | changes
 
 
-def peek_parameters() -> dict[str, Any]:
+def peek_parameters(bounds: dict[str, Any]) -> dict[str, Any]:
     return {
         "ranks": [0, 1],
         "handlers": ["noop", "noop"],
         "los": [0, 0],
         "his": [100, 4095],
         "wanted": ["noop"],
+        "horizon": 2.0,
+        **bounds,
+        **{f"arcs_{name}": at for name, at in bounds.items()},
     }
 
 
 async def test_peek(stale: psycopg.AsyncConnection[Any]) -> None:
-    parameters = peek_parameters() | await bounded(stale)
+    parameters = peek_parameters(await bounded(stale))
     plan = await plan_of(stale, "peek", parameters, analyze=True)
     assert plan.partitions <= await near_days(stale)
     assert plan.sequential == set()

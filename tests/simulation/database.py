@@ -17,6 +17,7 @@ from uuid import UUID
 import orjson
 
 from ringcron.models import PARKED
+from ringcron.slots import SLOT_COUNT
 from ringcron_sql import query
 
 _FROM_SCHEDULE: Final = frozenset({"schedule", "catchup", "buffer"})
@@ -171,11 +172,28 @@ class Database:
         due = [row for row in near if row.state == "due"]
         wanted = p["wanted"]
         solo = min((row.next_run_at for row in due if row.lost > 1 and row.handler in wanted), default=None)
-        head = (now, _seconds(lapse, now), _seconds(solo, now))
+        first_due = [
+            min((row.next_run_at for row in due if row.lost <= 1 and row.handler == handler), default=None)
+            for handler in wanted
+        ]
+        beyond = any(
+            first is not None and first <= now and not p["arcs_from_at"] <= first < p["arcs_until_at"]
+            for first in (solo, *first_due)
+        )
+        head = (now, _seconds(lapse, now), _seconds(solo, now), beyond)
+        horizon = now + timedelta(seconds=p["horizon"])
         answer: Rows = []
         for rank, handler, lo, hi in zip(p["ranks"], p["handlers"], p["los"], p["his"], strict=True):
+            whole = lo == 0 and hi == SLOT_COUNT - 1
             first = min(
-                (row.next_run_at for row in due if row.lost <= 1 and lo <= row.slot <= hi and row.handler == handler),
+                (
+                    row.next_run_at
+                    for row in due
+                    if row.lost <= 1
+                    and lo <= row.slot <= hi
+                    and row.handler == handler
+                    and (whole or p["arcs_from_at"] <= row.next_run_at < min(p["arcs_until_at"], horizon))
+                ),
                 default=None,
             )
             if first is not None:

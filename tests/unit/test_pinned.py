@@ -18,7 +18,15 @@ SPAN = {"first_at": NOW, "last_at": NOW + timedelta(days=1)}
     ("name", "parameters"),
     [
         ("claim", {"from_at": UNBOUNDED.from_at, "until_at": UNBOUNDED.until_at, "solo": False}),
-        ("peek", {"from_at": near(NOW).from_at, "until_at": near(NOW).until_at}),
+        (
+            "peek",
+            {
+                "from_at": UNBOUNDED.from_at,
+                "until_at": UNBOUNDED.until_at,
+                "arcs_from_at": near(NOW).from_at,
+                "arcs_until_at": near(NOW).until_at,
+            },
+        ),
         ("complete_runs", SPAN),
         ("renew_leases", SPAN),
         ("settle_claims", SPAN),

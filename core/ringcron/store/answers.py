@@ -24,7 +24,8 @@ class Peek:
     """What a worker may look forward to, soonest first.
 
     `heads` are of its own arcs, `ring` of the whole ring. `solo_wait_seconds`: until the first quarantined job is due.
-    `lapse_seconds`: until the earliest lease of anybody lapses.
+    `lapse_seconds`: until the earliest lease of anybody lapses. `beyond`: a row is due now that lies outside the bounds
+    in which arcs are looked into.
     """
 
     heads: tuple[Head, ...]
@@ -32,6 +33,7 @@ class Peek:
     solo_wait_seconds: float | None
     lapse_seconds: float | None
     answered_at: float  # elapsed seconds
+    beyond: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)

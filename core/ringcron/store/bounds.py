@@ -1,8 +1,8 @@
 """The bound parameters that prune partitions.
 
 Invariant: bounds only prune; `next_run_at <= now()` in the statement is the test. They are of the grain of a day, so
-that an error of the estimated clock cannot matter, and every few seconds a claim is made with UNBOUNDED: an error in a
-bound costs seconds, never a job.
+that an error of the estimated clock cannot matter, and every few seconds a peek is made with UNBOUNDED, and the claims
+after it where it saw something due outside the bounds: an error in a bound costs seconds, never a job.
 """
 
 from __future__ import annotations
@@ -25,8 +25,14 @@ class Bounds:
 UNBOUNDED: Final = Bounds(EARLIEST, PARKED)
 
 
+CHANGES_PAST: Final = timedelta(minutes=20)
+"""Bounds change so long after the hour: each change has every worker plan its statements anew, and on the hour itself
+much is due."""
+
+
 def near(now: datetime) -> Bounds:
-    """From yesterday 00:00 UTC to an hour ahead of `now`, on the hour."""
-    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
-    on_the_hour = now.replace(minute=0, second=0, microsecond=0)
-    return Bounds(midnight - timedelta(days=1), on_the_hour + timedelta(hours=2))
+    """From yesterday 00:00 UTC to more than an hour ahead of `now`, on the hour."""
+    earlier = now - CHANGES_PAST
+    midnight = earlier.replace(hour=0, minute=0, second=0, microsecond=0)
+    on_the_hour = earlier.replace(minute=0, second=0, microsecond=0)
+    return Bounds(midnight - timedelta(days=1), on_the_hour + timedelta(hours=3))

@@ -133,8 +133,13 @@ def _token(run: EndedRun) -> tuple[UUID, int]:
 def span_of(claims: Sequence[Claim]) -> Mapping[str, datetime]:
     """The bounds that prune partitions for these rows: the days of their own next_run_at, both ends included."""
     instants = [claim.next_run_at for claim in claims]
-    first, last = (at.replace(hour=0, minute=0, second=0, microsecond=0) for at in (min(instants), max(instants)))
-    return {"first_at": first, "last_at": last + _DAY}
+    return days_of(min(instants), max(instants))
+
+
+def days_of(first: datetime, last: datetime) -> Mapping[str, datetime]:
+    """The days from `first` to `last`, both included, as the bounds that prune partitions."""
+    first_at, last_at = (at.replace(hour=0, minute=0, second=0, microsecond=0) for at in (first, last))
+    return {"first_at": first_at, "last_at": last_at + _DAY}
 
 
 def json_text(rows: Any) -> str:

@@ -15,7 +15,7 @@ from typing import Any, Final, LiteralString
 
 from ringcron_sql import query
 
-PINNED: Final = ("from_at", "until_at", "first_at", "last_at", "solo")
+PINNED: Final = ("from_at", "until_at", "arcs_from_at", "arcs_until_at", "first_at", "last_at", "solo")
 """The parameters that are written into the text: instants that bound next_run_at, and which index a claim is to use."""
 
 

@@ -26,13 +26,15 @@ from ringcron.ring import WHOLE_RING
 from ringcron.store.answers import Completed, EndedRun, Head, Peek, Reaped, Renewed
 from ringcron.store.bounds import UNBOUNDED, Bounds
 from ringcron.store.claimed import CLOCK, Claimed, Undecodable, claim_of, decode_claimed
-from ringcron.store.completing import complete_runs, json_text, skip_fields, span_of
+from ringcron.store.completing import complete_runs, days_of, json_text, skip_fields, span_of
 from ringcron.store.connection import Connection, rows_of, transact
 from ringcron.store.link import Link
 from ringcron.store.pinned import pinned
 
 READ_AT_ONCE: Final = 100
 _VALUE_FAULTS: Final = frozenset({"22", "23", "54"})
+_NO_JOB: Final = UUID(int=0)
+_NO_HANDLER: Final = ""
 _NEXT_RUN_AT: Final = attrgetter("next_run_at")
 _log = structlog.get_logger(__name__)
 
@@ -103,10 +105,20 @@ class WorkerStore:
         return sorted(map(claim_of, rows), key=_NEXT_RUN_AT)
 
     async def peek(
-        self, own: Sequence[tuple[str, Arc]], ring: Sequence[str], handlers: Sequence[str], bounds: Bounds
+        self,
+        own: Sequence[tuple[str, Arc]],
+        ring: Sequence[str],
+        handlers: Sequence[str],
+        bounds: Bounds,
+        *,
+        arcs: Bounds,
+        horizon_seconds: float,
     ) -> Peek:
         """What is due next for each (handler, arc) of `own`, for each handler of `ring` on the whole ring, for
-        quarantined jobs of `handlers`, and when the next lease of anybody lapses."""
+        quarantined jobs of `handlers`, and when the next lease of anybody lapses.
+
+        Parts of the ring are looked into within the bounds `arcs` only, and for what falls due within the horizon.
+        """
         asked = [*own, *((handler, WHOLE_RING) for handler in ring)]
         parameters = {
             "ranks": list(range(len(asked))),
@@ -114,19 +126,23 @@ class WorkerStore:
             "los": [arc.lo for _, arc in asked],
             "his": [arc.hi for _, arc in asked],
             "wanted": list(handlers),
+            "horizon": horizon_seconds,
             "from_at": bounds.from_at,
             "until_at": bounds.until_at,
+            "arcs_from_at": arcs.from_at,
+            "arcs_until_at": arcs.until_at,
         }
         rows = await self._main("peek", parameters, repeatable=True)
         answered_at = self._clock.elapsed()
         self._database_clock.observe(rows[0][0], answered_at)
-        found = sorted(((row[4], row[3]) for row in rows if row[3] is not None), key=lambda pair: pair[0])
+        found = sorted(((row[5], row[4]) for row in rows if row[4] is not None), key=lambda pair: pair[0])
         heads = [(rank, Head(handler=asked[rank][0], arc=asked[rank][1], wait_seconds=wait)) for wait, rank in found]
         return Peek(
             heads=tuple(head for rank, head in heads if rank < len(own)),
             ring=tuple(head for rank, head in heads if rank >= len(own)),
             lapse_seconds=rows[0][1],
             solo_wait_seconds=rows[0][2],
+            beyond=rows[0][3],
             answered_at=answered_at,
         )
 
@@ -201,8 +217,29 @@ class WorkerStore:
         return Renewed(held={(row[0], row[1]): row[2] for row in rows})
 
     async def keep_listening(self) -> None:
-        """Prove the renewing connection, and open it where it is gone: it hears the bell also while nothing is held."""
-        await self._execute(self.renewals, "read_clock", {}, repeatable=False)
+        """Prove the renewing connection, and open it where it is gone: it hears the bell also while nothing is held.
+
+        By renewing nothing, so that the statement is planned by the time it is needed.
+        """
+        now = self._database_clock.now()
+        parameters = {
+            "ids": [_NO_JOB],
+            "next_run_ats": [now],
+            "generations": [1],
+            "owner": self._worker_id,
+            "lease": self._lease_seconds,
+            **days_of(now, now),
+        }
+        await self._execute(self.renewals, "renew_leases", parameters, repeatable=False)
+
+    async def warm_up(self, bounds: Bounds) -> None:
+        """Have PostgreSQL plan what jobs within `bounds` will need: a claim and a completion, of nothing. Planned when
+        many workers need them at once, they would keep all of them waiting."""
+        await self.claim(WHOLE_RING, [_NO_HANDLER], batch=1, bounds=bounds)
+        now = self._database_clock.now()
+        for day in {now.date(): now, bounds.until_at.date(): bounds.until_at}.values():
+            parameters = {"rows": "[]", "owner": self._worker_id, **days_of(day, day)}
+            await self._main("complete_runs", parameters, repeatable=True)
 
     async def complete_runs(self, ended: Sequence[EndedRun]) -> Completed:
         """Write completions, at most one statement's worth. Raises StoreUnavailable while the database is away, and

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Final
 
 from loadtest.api_call import ApiConnection
@@ -36,12 +37,21 @@ def _processes(cluster: OwnCluster) -> dict[str, float]:
         "API": [program.pid for program in api if program.running],
         "PostgreSQL": [cluster.postgres_pid],
     }
-    families = {pid: trees_of([pid]) for pids in kinds.values() for pid in pids}
+    families: dict[int, list[int]] = {pid: trees_of([pid]) for pids in kinds.values() for pid in pids}
+    families[cluster.postgres_pid] = [pid for pid in families[cluster.postgres_pid] if not _vacuums(pid)]
     found = _numbers("this harness", [[os.getpid()]])
     for kind, pids in kinds.items():
         found |= _numbers(kind, [families[pid] for pid in pids])
     spared = cluster.workers[0].pid
     return found | (_numbers(SPARED, [families[spared]]) if spared in families else {})
+
+
+def _vacuums(pid: int) -> bool:
+    """Whether this is an autovacuum worker: they come and go with memory that is none of the traffic's."""
+    try:
+        return b"autovacuum worker" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
 
 
 def _numbers(kind: str, families: Sequence[Sequence[int]]) -> dict[str, float]:

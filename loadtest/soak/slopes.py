@@ -20,8 +20,8 @@ Verdict = Literal["about zero", "grows", "undecided"]
 WINDOWS: Final = 30
 """A line is cut into so many windows. Samples next to each other are not independent; means of windows nearly are."""
 LEAST_WINDOW_SECONDS: Final = 10.0
-LEAST_WINDOWS: Final = 10
-"""Fewer decide nothing."""
+LEAST_SECONDS: Final = 600.0
+"""Less decides nothing: what autovacuum does comes once a minute, and takes some rounds to become level."""
 HOUR: Final = 3600.0
 _Z: Final = 1.96
 
@@ -33,11 +33,12 @@ class Slope:
     per_hour: float
     low: float
     high: float
-    windows: int
+    seconds: float
+    """How long the line is."""
 
     def judged(self, bound: float) -> Verdict:
         """`bound`: growth per hour that is as good as none. Only what is surely beyond it grows; shrinking is fine."""
-        if self.windows < LEAST_WINDOWS:
+        if self.seconds < LEAST_SECONDS:
             return "undecided"
         if self.high <= bound:
             return "about zero"
@@ -69,4 +70,4 @@ def slope_of(points: Sequence[Point]) -> Slope | None:
     spread = _Z * math.sqrt(count * (count - 1) * (2 * count + 5) / 18)
     low = max(0, round((len(slopes) - spread) / 2) - 1)
     high = min(len(slopes) - 1, round((len(slopes) + spread) / 2))
-    return Slope(per_hour=median(slopes), low=slopes[low], high=slopes[high], windows=count)
+    return Slope(per_hour=median(slopes), low=slopes[low], high=slopes[high], seconds=points[-1][0] - points[0][0])

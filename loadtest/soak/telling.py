@@ -107,7 +107,12 @@ def tell_lines(
         },
         "Without files and shared memory. The spared worker is never killed.",
     )
-    chart("Memory that PostgreSQL has allocated", "MiB", {"all its processes": "allocated by PostgreSQL"})
+    chart(
+        "Memory that PostgreSQL has allocated",
+        "MiB",
+        {"all its processes": "allocated by PostgreSQL"},
+        "Without shared buffers, which fill, and without autovacuum workers, which come and go.",
+    )
     for what in ("threads", "files"):
         kinds = {"a worker": "workers", SPARED: SPARED, "a coordinator": "coordinators", "the API": "API"}
         title = "Threads of a process" if what == "threads" else "Open files of a process"

@@ -72,14 +72,14 @@ def test_the_teeth_of_a_saw_are_about_zero_and_a_rising_saw_is_not() -> None:
 
 
 def test_only_what_is_sure_is_said() -> None:
-    def slope(low: float, high: float, windows: int = 30) -> Slope:
-        return Slope(per_hour=(low + high) / 2, low=low, high=high, windows=windows)
+    def slope(low: float, high: float, seconds: float = 1350) -> Slope:
+        return Slope(per_hour=(low + high) / 2, low=low, high=high, seconds=seconds)
 
     assert slope(-9, 4).judged(4) == "about zero"
     assert slope(-9, -5).judged(4) == "about zero"
     assert slope(3, 5).judged(4) == "undecided"
     assert slope(5, 6).judged(4) == "grows"
-    assert slope(5, 6, windows=9).judged(4) == "undecided"
+    assert slope(5, 6, seconds=180).judged(4) == "undecided"
     assert slope_of([(0.0, 1.0), (5.0, 1.0), (12.0, 1.0)]) is None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -149,7 +150,10 @@ class Rolling(Nemesis):
 
     def heal(self) -> None:
         for name in sorted(self.arena.down & (self.arena.workers.keys() | self.arena.coordinators.keys())):
-            self.program(name).end(GONE_SECONDS)
+            program = self.program(name)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                program.process.wait(GONE_SECONDS)  # it drains already, and a second SIGTERM would end that
+            program.kill()
             self.arena.restart(name)
 
 

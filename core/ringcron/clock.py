@@ -13,8 +13,8 @@ from typing import Final, Protocol
 
 _BOOTTIME: Final[int] = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
-
 STEP_SECONDS: Final = 1.0
+"""Less than this is what answers take, not a step. Leases of ten seconds or more have a margin that is as large."""
 
 
 class Clock(Protocol):

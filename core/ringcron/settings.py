@@ -217,7 +217,10 @@ class WorkerSettings(CommonSettings):
     )
     bell: Literal["listen", "poll"] = _bell()
     lease_seconds: float = _setting(
-        readers.seconds(1, 3600), "How long a claim lasts unless it is renewed", default=15.0
+        readers.seconds(1, 3600),
+        "How long a claim lasts unless it is renewed. Ten or more: a step of the database's clock that is too small to "
+        "be noticed (up to a second) then fits into the margin by which a worker ends early",
+        default=15.0,
     )
     poll_seconds: float = _setting(
         readers.seconds(0.05, 60), "About how often it looks at the schedule when nothing is due", default=1.0

@@ -21,18 +21,19 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import psycopg
 
-from loadtest.chaos.disk import mounted, unmount
+from loadtest.chaos.disk import mounted
 from loadtest.chaos.namespaces import Namespaces
+from loadtest.chaos.plan import ArenaPlan
 from loadtest.chaos.quorum import ZooKeepers
 from loadtest.chaos.sink import ADDRESS_VARIABLE
+from loadtest.chaos.standby import REPLICATION, Succession
 from loadtest.chaos.steering import Steering
-from loadtest.chaos.truth import install_audit
+from loadtest.chaos.truth import Testimony, install_audit
 from loadtest.chaos.wiring import LOOPBACK, Wiring
 from loadtest.cluster.errors import ClusterError
 from loadtest.cluster.programs import CHECKOUT, Launcher, Program
@@ -57,30 +58,6 @@ SOURCE_ROOTS: Final = ("", "core", "sql", "coordinator", "shard_worker", "api")
 START_SECONDS: Final = 180.0
 LOOK_SECONDS: Final = 0.1
 CARVED_DAYS: Final = 10
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ArenaPlan:
-    """How large, and with which promises (seconds)."""
-
-    workers: int = 6
-    concurrency: int = 10
-    coordinators: int = 2
-    lease: float = 6.0
-    session: float = 4.0
-    poll: float = 0.5
-    small_disk: bool = False
-    """Whether PostgreSQL gets a disk of its own that can be filled, where this machine lets us mount one."""
-    proxied: bool = False
-    """Whether workers and API reach PostgreSQL, and workers ZooKeeper, through a proxy."""
-    separable: bool = False
-    """Whether workers are to be cut off from their servers: by network namespaces, or by the proxy where this machine
-    has none."""
-    namespaces: bool = True
-    """Whether namespaces are wanted for that."""
-    zookeepers: int = 1
-    older: str | None = None
-    """The commit that nemeses take an older build from; None: they find one."""
 
 
 @contextmanager
@@ -109,10 +86,18 @@ class Arena:
         self._address = LOOPBACK if namespaces is None else namespaces.address
         """Where workers reach what they need."""
         listen = {} if namespaces is None else {"listen_addresses": f"{LOOPBACK},{self._address}"}
-        self.postgres = PostgresServer(folder / "postgres", settings={**POSTGRES_SETTINGS, **listen})
+        settings = {**POSTGRES_SETTINGS, **listen, **(REPLICATION if plan.replicated else {})}
+        self.postgres = PostgresServer(folder / "postgres", settings=settings)
+        """The server that takes writes."""
+        self.succession = Succession(folder, self.postgres, settings, replicated=plan.replicated)
+        self.abandoned: list[Testimony] = []
+        """What servers said that took acknowledged commits with them, oldest first."""
         self.zookeeper = ZooKeepers(folder / "zookeeper", count=plan.zookeepers, address=self._address)
         self.wiring = Wiring(
-            database_url=lambda: self.postgres.url, zookeeper=self.zookeeper, namespaces=namespaces, steering=None
+            database_url=lambda: self.succession.url(self.postgres),
+            zookeeper=self.zookeeper,
+            namespaces=namespaces,
+            steering=None,
         )
         self.down: set[str] = set()
         self.revived: list[str] = []
@@ -140,6 +125,14 @@ class Arena:
         if self._database is None:
             self._database = Database(self.postgres.url)
         return self._database
+
+    def replace_postgres(self, successor: PostgresServer) -> None:
+        """Another server takes writes from now on. Programs that know two addresses find it; the proxy is turned."""
+        self.forget_database()
+        self.postgres = successor
+        if self.disk is not None:
+            self.disk = self.succession.disk_of(successor)
+        self.wiring.turn(["api", *self.workers], successor.port)
 
     def forget_database(self) -> None:
         """The server is going away, or has: the next use opens a new connection."""
@@ -169,7 +162,9 @@ class Arena:
         self._start_sink()
         if self.plan.proxied or (self.plan.separable and self.wiring.namespaces is None):
             self._start_proxy()
-        self._launcher = Launcher(self.logs, database_url=self.postgres.url, zookeeper=self.zookeeper.hosts)
+        self._launcher = Launcher(
+            self.logs, database_url=self.succession.url(self.postgres), zookeeper=self.zookeeper.hosts
+        )
         self._progress.say(
             f"starting {self.plan.coordinators} coordinators, {self.plan.workers} workers (leases of "
             f"{self.plan.lease:g} s, sessions of {self.plan.session:g} s) and the API"
@@ -278,8 +273,7 @@ class Arena:
         self.forget_database()
         self.zookeeper.kill()
         self.postgres.stop()
-        if self.disk is not None:
-            unmount(self.disk)
+        self.succession.close()
 
     def _start(
         self, kind: str, name: str, *, environment: Mapping[str, str] | None = None, **settings: object

@@ -16,7 +16,8 @@ from typing import Annotated, Any, Final, NoReturn
 import typer
 
 from loadtest import flags
-from loadtest.chaos.arena import Arena, ArenaPlan, arena
+from loadtest.chaos.arena import Arena, arena
+from loadtest.chaos.branches import Losses, losses
 from loadtest.chaos.campaign import Campaign
 from loadtest.chaos.gathering import gather, takeovers
 from loadtest.chaos.history import Call, History
@@ -24,6 +25,7 @@ from loadtest.chaos.invariants import INVARIANTS, check
 from loadtest.chaos.keeping import keep
 from loadtest.chaos.nemeses import NEMESES, QUICK, Bite
 from loadtest.chaos.nemeses.workers import count_stale_in
+from loadtest.chaos.plan import ArenaPlan
 from loadtest.chaos.telling import told as tell
 from loadtest.chaos.timeline import draw
 from loadtest.chaos.watcher import Watcher
@@ -76,7 +78,7 @@ def chaos(
     """The command."""
     if list_:
         for number, kind in NEMESES.items():
-            print(f"{number:5} {kind.title}")
+            print(f"{number:12} {kind.title}{' (a run of its own)' if kind.alone else ''}")
         raise typer.Exit(0)
     numbers = _numbers(nemesis)
     seconds = seconds if minutes is None else minutes * 60
@@ -104,6 +106,7 @@ def chaos(
         workers=workers,
         proxied=any(NEMESES[number].proxied for number in numbers),
         small_disk=any(NEMESES[number].small_disk for number in numbers),
+        replicated=any(NEMESES[number].replicated for number in numbers),
         separable=any(NEMESES[number].separates for number in numbers),
         namespaces=network is Network.NAMESPACES,
         older=older,
@@ -134,13 +137,18 @@ def chaos(
 
 
 def _numbers(given: list[str] | None) -> list[str]:
+    by_name = {number.upper(): number for number in NEMESES}
+    every = tuple(number for number, kind in NEMESES.items() if not kind.alone)
     numbers: list[str] = []
     for one in given or ["quick"]:
-        for number in {"quick": QUICK, "all": tuple(NEMESES)}.get(one, (one.upper(),)):
+        for number in {"quick": QUICK, "all": every}.get(one, (by_name.get(one.upper(), one),)):
             if number not in NEMESES:
                 raise typer.BadParameter(f"{number} is none of {', '.join(NEMESES)}, quick, all")
             if number not in numbers:
                 numbers.append(number)
+    for number in numbers:
+        if NEMESES[number].alone and len(numbers) > 1:
+            raise typer.BadParameter(f"{number} needs a run of its own")
     return numbers
 
 
@@ -186,6 +194,10 @@ def _report(
     outcome.figure("writes refused as stale", count_stale_in(cluster.logs), "")
     outcome.figure("started again by the supervisor", len(cluster.revived), "")
     outcome.figure("all ended after the last fault", campaign.settled_seconds, "s")
+    if history.abandoned:
+        gone = losses(history)
+        outcome.figure("commits of jobs lost by failover", len(gone.versions), "", meaning=_gone(gone))
+        outcome.figure("acknowledged creates lost (201)", gone.creates, "")
     late = takeovers(history.versions, lost)
     if late:
         found = Distribution.of(late)
@@ -213,6 +225,13 @@ def _report(
     )
     outcome.charts.append(_latencies(history))
     outcome.runs.append(_document(history, by_invariant))
+
+
+def _gone(gone: Losses) -> str:
+    return (
+        f"{gone.creates} acknowledged creates, {gone.cancels} cancels, {len(gone.claims)} claims, of which {gone.ran} "
+        f"were running and {gone.again} were made again, {gone.runs} runs"
+    )
 
 
 def _latencies(history: History) -> LineChart:

@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from loadtest.chaos.arena import Arena
 from loadtest.chaos.asked import Asked
 from loadtest.chaos.campaign import Campaign
-from loadtest.chaos.history import Call, Fault, History, Hit, Job, Settings, Version
+from loadtest.chaos.history import Branch, Call, Fault, History, Hit, Job, Settings, Version
 from loadtest.chaos.sink import Told, read_told
-from loadtest.chaos.truth import read_runs, read_skips, read_versions
+from loadtest.chaos.truth import testify
 from loadtest.chaos.watcher import Watcher
 from loadtest.chaos.workload import RETRY, Workload
 
@@ -26,10 +26,14 @@ def gather(arena: Arena, campaign: Campaign, workload: Workload, watcher: Watche
     """Read everything. All faults are healed, and every job has had its time to end."""
     database = arena.database
     offset = database.clock_offset()
-    named = {name: (job, created_at) for name, job, created_at, _ in database.run("chaos/read_jobs")}
     ended_at = database.now().timestamp()
-    versions = read_versions(database)
-    owners = {(version.job, version.generation): version.owner for version in versions if version.owner is not None}
+    left = testify(database, campaign.healed)
+    owners = {
+        (version.job, version.generation): version.owner
+        for one in (*arena.abandoned, left)
+        for version in one.versions
+        if version.owner is not None
+    }
     return History(
         settings=Settings(
             lease=arena.plan.lease,
@@ -37,12 +41,22 @@ def gather(arena: Arena, campaign: Campaign, workload: Workload, watcher: Watche
             session=arena.plan.session,
             bound=SETTLED_SECONDS,
         ),
-        jobs=jobs_of(workload.asked, named),
-        versions=versions,
-        runs=read_runs(database),
-        skips=read_skips(database),
+        jobs=jobs_of(workload.asked, left.named),
+        versions=left.versions,
+        runs=left.runs,
+        skips=left.skips,
+        abandoned=[
+            Branch(
+                until=one.until + offset,
+                jobs=jobs_of(workload.asked, one.named),
+                versions=one.versions,
+                runs=one.runs,
+                skips=one.skips,
+            )
+            for one in arena.abandoned
+        ],
         hits=[hit_of(told, owners, offset) for told in read_told(arena.sink_file)],
-        calls=[call_of(call, named, offset) for call in workload.caller.calls],
+        calls=[call_of(call, left.named, offset) for call in workload.caller.calls],
         assignments=[dataclasses.replace(one, at=one.at + offset) for one in watcher.seen],
         faults=[_carried(fault, offset) for fault in campaign.faults.faults],
         ended_at=ended_at,

@@ -130,6 +130,18 @@ class Job:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Branch:
+    """What a server said that was killed at `until`, and whose replica, which took its place, had not followed all of
+    it: the beginning they have in common, and what was lost."""
+
+    until: float
+    jobs: Mapping[str, Job] = field(default_factory=dict)
+    versions: Sequence[Version] = ()
+    runs: Sequence[Run] = ()
+    skips: Sequence[Skip] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Settings:
     """The cluster's promises, in seconds."""
 
@@ -155,6 +167,9 @@ class History:
     calls: Sequence[Call] = ()
     assignments: Sequence[Assigned] = ()
     faults: Sequence[Fault] = ()
+    abandoned: Sequence[Branch] = ()
+    """Oldest first. Empty where no acknowledged commit can have been lost; `versions`, `runs`, `skips` and `jobs` are
+    those of the server that is left."""
     ended_at: float = 0.0
     """When the database was read at the end, all faults healed."""
 

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from loadtest.chaos.history import Assigned, Call, Fault, History, Hit, Job, Run, Settings, Skip, Version
+from loadtest.chaos.history import Assigned, Branch, Call, Fault, History, Hit, Job, Run, Settings, Skip, Version
 from loadtest.chaos.invariants import check
 from loadtest.chaos.telling import told
 
@@ -41,13 +41,19 @@ def read(path: Path) -> History:
     """Read it back."""
     with gzip.open(path, "rt", encoding="utf-8") as file:
         document = json.load(file)
-    lists = {name: [kind(**_tuples(one)) for one in document[name]] for name, kind in _LISTS.items()}
     return History(
         settings=Settings(**document["settings"]),
-        jobs={job: Job(**_tuples(one)) for job, one in document["jobs"].items()},
+        abandoned=[Branch(until=one["until"], **_read(one)) for one in document["abandoned"]],
         ended_at=document["ended_at"],
-        **lists,
+        **_read(document),
     )
+
+
+def _read(document: dict[str, Any]) -> dict[str, Any]:
+    """The jobs and the lists that are there."""
+    there = {name: kind for name, kind in _LISTS.items() if name in document}
+    lists = {name: [kind(**_tuples(one)) for one in document[name]] for name, kind in there.items()}
+    return {"jobs": {job: Job(**_tuples(one)) for job, one in document["jobs"].items()}, **lists}
 
 
 def _tuples(document: dict[str, Any]) -> dict[str, Any]:

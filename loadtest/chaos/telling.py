@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from loadtest.chaos.branches import lost_by
 from loadtest.chaos.history import History, Version, Violation
 
 AROUND_SECONDS: Final = 3.0
@@ -49,6 +50,10 @@ def _events(history: History, job: str) -> Iterator[tuple[float, str]]:
         yield version.at, _version(version, before)
         before = version
         workers |= {version.owner} if version.owner else set()
+    if history.abandoned:
+        for version in lost_by(history, len(history.abandoned)):
+            if version.job == job:
+                yield version.at, f"{_version(version, None)}: LOST with its server"
     for run in history.runs_of.get(job, ()):
         yield run.finished_at, f"run {run.generation} attempt {run.attempt} of {run.worker}: {run.outcome}"
     for skip in history.skips_of.get(job, ()):

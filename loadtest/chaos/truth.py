@@ -6,11 +6,27 @@ what was rolled back is not there, and what was committed is.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from loadtest.chaos.history import Run, Skip, Version
 from loadtest.database import Database
+
+
+class Testimony(NamedTuple):
+    """All that one server says, which was the one that takes writes until `until` (elapsed seconds)."""
+
+    until: float
+    versions: Sequence[Version]
+    runs: Sequence[Run]
+    skips: Sequence[Skip]
+    named: Mapping[str, tuple[str, float]]
+    """By name: the job, and when it was created."""
+
+
+def testify(database: Database, until: float) -> Testimony:
+    """Read everything."""
+    return Testimony(until, read_versions(database), read_runs(database), read_skips(database), read_named(database))
 
 
 def install_audit(database: Database) -> None:
@@ -21,6 +37,11 @@ def install_audit(database: Database) -> None:
 def read_versions(database: Database) -> list[Version]:
     """Every version of every job."""
     return versions_from(database.run("chaos/read_audit"))
+
+
+def read_named(database: Database) -> dict[str, tuple[str, float]]:
+    """By name: the job, and when it was created."""
+    return {name: (job, created_at) for name, job, created_at, _ in database.run("chaos/read_jobs")}
 
 
 def read_runs(database: Database) -> list[Run]:

@@ -6,7 +6,7 @@ Invariant: coordinators and the harness reach the servers past every proxy and n
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from urllib.parse import urlsplit
 
 from loadtest.chaos.namespaces import Namespaces
@@ -37,8 +37,8 @@ class Wiring:
         if kind == "coordinator" or (self.steering is None and self.namespaces is None):
             return {}
         url = urlsplit(self._database_url())
-        (port,) = self._ports(name, "postgres")
-        netloc = f"{url.netloc.rpartition('@')[0]}@{self._address}:{port}"
+        addresses = ",".join(f"{self._address}:{port}" for port in self._ports(name, "postgres"))
+        netloc = f"{url.netloc.rpartition('@')[0]}@{addresses}"
         found = {"database_url": url._replace(netloc=netloc).geturl()}
         if kind == "worker":
             found["zookeeper"] = ",".join(f"{self._address}:{one}" for one in self._ports(name, "zookeeper"))
@@ -54,6 +54,12 @@ class Wiring:
             self.namespaces.cut(worker, self._ports(worker, server), up=up, down=down)
         elif self.steering is not None:
             self.steering.tell(routes=f"{worker}/{server}", up=up, down=down)
+
+    def turn(self, names: Iterable[str], port: int) -> None:
+        """PostgreSQL is at another port now: where there is a proxy, these programs' new connections go there."""
+        if self.steering is not None:
+            for name in names:
+                self.steering.tell(routes=f"{name}/postgres", to=port)
 
     def heal(self) -> None:
         """Let everything pass again."""
@@ -75,6 +81,7 @@ class Wiring:
         """Where that program reaches that server."""
         if self.steering is not None:
             return self.steering.ports(f"{name}/{server}")
-        port = urlsplit(self._database_url()).port
-        assert port is not None
-        return [port] if server == "postgres" else self._zookeeper.ports
+        if server != "postgres":
+            return self._zookeeper.ports
+        hosts = urlsplit(self._database_url()).netloc.rpartition("@")[2]
+        return [int(host.rpartition(":")[2]) for host in hosts.split(",")]

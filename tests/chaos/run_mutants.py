@@ -32,6 +32,7 @@ FAULTS: Final[Mapping[str, tuple[str, ...]]] = {
     "attempt-at-failure": ("N1",),
     "renewal-ignores-owner": ("N2",),
     "reaper-trusts-one-reading": ("N6",),
+    "generation-without-timeline": ("N8-async",),
 }
 """Which nemeses bring each to light."""
 

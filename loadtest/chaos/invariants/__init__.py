@@ -1,4 +1,4 @@
-"""The invariants of a history (I1 to I17): pure functions from a History to what violates them.
+"""The invariants of a history (I1 to I19): pure functions from a History to what violates them.
 
 leases        I1 I2 I3 I17  generations, leases, the fence
 runs          I4 I5 I8 I9   what the sink saw, attempts
@@ -6,15 +6,20 @@ calls         I6 I7         what callers were promised
 ticks         I10 I11       every tick run or skipped, once, on time
 assignments   I12 I13       the ring
 rows          I14 I15 I16   states, deadlines, bookkeeping
+forks         I18 I19       what holds although a failover lost commits
+
+I1 to I17 are judged on each server's record by itself (`branches`), I18 and I19 on all of them together.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator
 from typing import Final
 
+from loadtest.chaos.branches import parts
 from loadtest.chaos.history import History, Violation
-from loadtest.chaos.invariants import assignments, calls, leases, rows, runs, ticks
+from loadtest.chaos.invariants import assignments, calls, forks, leases, rows, runs, ticks
 
 Invariant = Callable[[History], Iterator[Violation]]
 
@@ -36,9 +41,18 @@ INVARIANTS: Final[dict[str, Invariant]] = {
     "I15": rows.what_waits_has_a_deadline,
     "I16": rows.every_job_is_one_row,
     "I17": leases.an_outage_convicts_nobody,
+    "I18": forks.no_generation_is_used_twice,
+    "I19": forks.what_was_lost_does_not_go_on,
 }
+ACROSS: Final = frozenset({"I18", "I19"})
+"""Those that look at all servers' records at once."""
 
 
 def check(history: History) -> list[Violation]:
     """Every violation, in the order of the invariants."""
-    return [violation for invariant in INVARIANTS.values() for violation in invariant(history)]
+    judged = list(parts(history))
+    found: list[Violation] = []
+    for name, invariant in INVARIANTS.items():
+        for where, part in [("", history)] if name in ACROSS else judged:
+            found += [dataclasses.replace(one, message=one.message + where) for one in invariant(part)]
+    return found

@@ -72,7 +72,7 @@ def leases_do_not_overlap(history: History) -> Iterator[Violation]:
                 )
 
 
-OUTAGES: Final = frozenset({"N5", "N6", "N7"})
+OUTAGES: Final = frozenset({"N5", "N6", "N7", "N8", "N8-async"})
 """Nemeses of the whole store."""
 GOING_SECONDS: Final = 0.5
 """Until a server that was told to go is gone."""

@@ -10,6 +10,7 @@ from loadtest.chaos.nemeses.clocks import WrongClocks
 from loadtest.chaos.nemeses.coordinators import KillingLeader, StoppingLeader
 from loadtest.chaos.nemeses.network import Cutting, FromPostgres, FromZooKeeper, OneWay
 from loadtest.chaos.nemeses.postgres import Away, Frozen, Full, Restarting, Snapshot
+from loadtest.chaos.nemeses.replicas import Failover, Forgetting
 from loadtest.chaos.nemeses.versions import TwoVersions
 from loadtest.chaos.nemeses.workers import Flocking, Killing, Misbehaving, Rolling, Stopping
 from loadtest.chaos.nemeses.zookeeper import Deleting, Expiring, LosingLeader, Outage
@@ -26,6 +27,8 @@ NEMESES: Final[dict[str, type[Nemesis]]] = {
         Restarting,
         Away,
         Frozen,
+        Failover,
+        Forgetting,
         Cutting,
         Outage,
         LosingLeader,

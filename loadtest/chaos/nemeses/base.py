@@ -88,6 +88,11 @@ class Nemesis:
     small_disk: ClassVar[bool] = False
     """Whether it needs a disk of PostgreSQL's own."""
 
+    replicated: ClassVar[bool] = False
+    """Whether PostgreSQL must be able to have a standby."""
+    alone: ClassVar[bool] = False
+    """Whether it needs a run of its own, since what is judged is not the same: it is not part of `all`."""
+
     def __init__(self, stage: Stage) -> None:
         self.stage = stage
         self.arena = stage.arena

@@ -181,7 +181,8 @@ class Full(PostgresNemesis):
         super().heal()
 
     def bite(self, history: History, seconds: float) -> Bite:
-        refused = self.arena.postgres.log.read_bytes().count(b"No space left on device")
+        logs = [self.arena.postgres.log, *self.arena.logs.glob("postgres*.log")]  # of servers that were replaced, too
+        refused = sum(log.read_bytes().count(b"No space left on device") for log in logs)
         return Bite(
             number=self.number,
             what=f"complaints of PostgreSQL about {self.rounds} full disks",

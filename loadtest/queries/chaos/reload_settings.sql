@@ -1,0 +1,2 @@
+-- Take the settings that were altered.
+select pg_reload_conf()

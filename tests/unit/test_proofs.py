@@ -29,9 +29,10 @@ FILE: Final = re.compile(r"tests/[\w/-]+\.(?:patch|pml)")
 NEMESIS: Final = re.compile(r"\bN\d+\b")
 INVARIANT: Final = re.compile(r"\bI\d+\b")
 OF_THE_END: Final = re.compile(r"\bV(\d+)\b")
+MEASURED: Final = re.compile(r"loadtest ([a-z]+)")
 SIMULATED: Final = re.compile(r'Simulation: "([^"]+)"')
 WITHOUT: Final = re.compile(r"\.pml` with `(\w+)`")
-PROOFS: Final = (TEST, FILE, NEMESIS, INVARIANT, OF_THE_END, SIMULATED)
+PROOFS: Final = (TEST, FILE, NEMESIS, INVARIANT, OF_THE_END, MEASURED, SIMULATED)
 ROW: Final = re.compile(r"^\| ([KRPLCHA])(\d+)(?: to A(\d+))? \|(.*)\|$", re.MULTILINE)
 
 
@@ -59,6 +60,7 @@ def wrong_names(text: str) -> list[str]:
         *(name for name in NEMESIS.findall(text) if name not in NEMESES),
         *(name for name in INVARIANT.findall(text) if name not in INVARIANTS),
         *(f"V{number}" for number in OF_THE_END.findall(text) if not 1 <= int(number) <= CHECKS_OF_THE_END),
+        *(name for name in MEASURED.findall(text) if not any((ROOT / "loadtest").glob(f"{name}*"))),
         *(name for name in SIMULATED.findall(text) if name not in MUTANTS),
         *(name for name in WITHOUT.findall(text) if not re.search(rf"\b{name}\b", models)),
     ]
@@ -110,6 +112,7 @@ def test_every_fault_and_every_case_has_one_line_and_a_proof_or_a_reason() -> No
         ("; N24;", "; N99;"),
         ("I13", "I99"),
         ("; V4 |", "; V7 |"),
+        ("loadtest idle", "loadtest lazy"),
         ("`NO_FENCE`", "`NO_HEDGE`"),
         ('"the fence without the generation"', '"the fence without the number"'),
     ],

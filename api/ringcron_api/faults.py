@@ -67,6 +67,7 @@ _DETAILS: Final[Mapping[str, str]] = {
     "string_type": "must be text",
     "int_type": "must be a whole number",
     "float_type": "must be a number",
+    "bool_type": "must be true or false",
     "list_type": "must be a list",
     "model_type": "must be an object",
     "string_too_short": "must not be empty",

@@ -54,14 +54,18 @@ class Retry(Wire):
     ask for more (`Retry-After` of an HTTP target).
     """
 
-    max_attempts: Attempts = Field(default=5, description="Tries of one occurrence, the first included.")
+    max_attempts: Attempts = Field(
+        default=5,
+        description="Tries of one occurrence, the first included. A try whose worker was lost counts, but is never the "
+        "one that ends the occurrence: for that there is `maxLost`.",
+    )
     min_backoff: Backoff = timedelta(seconds=5)
     max_backoff: Backoff = timedelta(hours=1)
     multiplier: Annotated[float, Field(ge=1, le=100)] = 2.0
     max_lost: Attempts = Field(
         default=3,
-        description="A job whose worker was lost so many times in a row is dead; "
-        "the last time counts only if the worker ran nothing else.",
+        description="A job whose worker was lost so many times in a row is dead, whatever `maxAttempts` is; never "
+        "before the third time, since from the second on a worker runs it alone, and only such a loss can kill it.",
     )
 
 

@@ -116,11 +116,11 @@ def _due(job: Job, facts: Facts) -> Explanation:
     late_seconds = (now - next_run_at).total_seconds()
     fields["late_seconds"] = late_seconds
     if job.lost >= QUARANTINE_LOSSES:
-        most = job.definition.retry.max_lost
+        most = max(job.definition.retry.max_lost, QUARANTINE_LOSSES + 1)  # only a loss in quarantine makes it dead
         return Explanation(
             reason=Reason.QUARANTINED,
             sentence=f"It is in quarantine: its worker was lost {job.lost} times in a row, so that a worker claims "
-            f"it alone, one such job at a time; at {most} it is dead.",
+            f"it alone, one such job at a time; at {most} it is dead, however many attempts are left or used up.",
             fields={**fields, "lost": job.lost, "max_lost": most},
         )
     owner = next((worker for worker in capable if _owns(worker, handler, job.slot)), None)

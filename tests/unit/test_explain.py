@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ringcron.explain import Explanation, Facts, Reason, explain
-from ringcron.models import Arc, Definition, Job, JobState, Slice, WorkerReport
+from ringcron.models import Arc, Definition, Job, JobState, RetryPolicy, Slice, WorkerReport
 from tests.support.values import INSTANT, job_of, report_of
 
 SECOND = timedelta(seconds=1)
@@ -108,6 +108,8 @@ def test_quarantined() -> None:
     found = because(job_of(lost=2, attempt=2), after_seconds=5)
     assert found.reason is Reason.QUARANTINED
     assert (found.fields["lost"], found.fields["max_lost"]) == (2, 3)
+    strict = replace(job_of(lost=2, attempt=2), definition=replace(job_of().definition, retry=RetryPolicy(max_lost=1)))
+    assert "; at 3 it is dead" in because(strict, after_seconds=5).sentence
 
 
 def test_held_by_a_worker() -> None:

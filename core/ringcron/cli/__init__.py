@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import typer
 
+import ringcron.cli.plain_logs  # noqa: F401  before whatever imports structlog
 from ringcron import __version__
 from ringcron.cli.crontab import import_crontab
 from ringcron.cli.job_group import JobGroup

@@ -10,7 +10,6 @@ import typer
 
 from ringcron.cli.api_address import key_of
 from ringcron.cli.faults import told
-from ringcron.local.up import UpOptions, run
 
 Handlers = Annotated[
     list[str] | None,
@@ -45,6 +44,8 @@ def up(
     ] = None,
 ) -> None:
     """Start everything and stay until Ctrl-C."""
+    from ringcron.local.up import UpOptions, run  # not above: each program that `ringcron` starts would carry it
+
     with told():
         code = run(
             UpOptions(

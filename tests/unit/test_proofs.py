@@ -26,7 +26,7 @@ CHECKS_OF_THE_END: Final = 6  # V1 to V6
 
 TEST: Final = re.compile(r"tests/[\w/]+\.py::[\w:]+")
 FILE: Final = re.compile(r"tests/[\w/-]+\.(?:patch|pml)")
-NEMESIS: Final = re.compile(r"\bN\d+\b")
+NEMESIS: Final = re.compile(r"\bN\d+(?:[A-Z]+|-[a-z]+)?\b")
 INVARIANT: Final = re.compile(r"\bI\d+\b")
 OF_THE_END: Final = re.compile(r"\bV(\d+)\b")
 MEASURED: Final = re.compile(r"loadtest ([a-z]+)")
@@ -110,6 +110,7 @@ def test_every_fault_and_every_case_has_one_line_and_a_proof_or_a_reason() -> No
         ("tests/formal/lease.pml", "tests/formal/leases.pml"),
         ("tests/chaos/mutants/no-generation.patch", "tests/chaos/mutants/no-generations.patch"),
         ("; N24;", "; N99;"),
+        ("; N10Q", "; N10X"),
         ("I13", "I99"),
         ("; V4 |", "; V7 |"),
         ("loadtest idle", "loadtest lazy"),

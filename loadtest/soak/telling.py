@@ -36,7 +36,7 @@ def tell_slopes(outcome: Outcome, judged: Sequence[Judged], *, warm_up: float) -
     outcome.tables.append(
         Table(
             title="Growth per hour",
-            columns=("what", "unit", "slope", "95 %", "bound", "verdict", "the bound is"),
+            columns=("what", "unit", "slope", "95 %", "bound", "verdict"),
             rows=[
                 [
                     each.bound.name,
@@ -45,12 +45,18 @@ def tell_slopes(outcome: Outcome, judged: Sequence[Judged], *, warm_up: float) -
                     _range(each),
                     number(each.bound.per_hour),
                     each.verdict,
-                    each.bound.why,
                 ]
                 for each in judged
             ],
             note=f"Median of the slopes between all pairs of some thirty windows, after a warm-up of {warm_up:.0f} s. "
             "About zero: the whole range is below the bound. Grows: the whole range is above it, which is a fault.",
+        )
+    )
+    outcome.tables.append(
+        Table(
+            title="Where the bounds come from",
+            columns=("bound an hour", "is as much as"),
+            rows=sorted({(f"{number(each.bound.per_hour)} {each.bound.unit}", each.bound.why) for each in judged}),
         )
     )
 
@@ -136,7 +142,12 @@ def tell_lines(
         },
         "They keep what has ended until retention drops its day, so they grow; bytes a row should not.",
     )
-    chart("Bytes a row, with indexes", "bytes", {name: f"bytes a row of {name}" for name in ("jobs", "runs")})
+    chart(
+        "Bytes a row, with indexes",
+        "bytes",
+        {name: f"bytes a row of {name}" for name in ("jobs", "runs")},
+        "By the rows that PostgreSQL estimates there are.",
+    )
     chart(
         "Start delay",
         "s after the instant",

@@ -36,7 +36,7 @@ from loadtest.chaos.steering import Steering
 from loadtest.chaos.truth import Testimony, install_audit
 from loadtest.chaos.wiring import LOOPBACK, Wiring
 from loadtest.cluster.errors import ClusterError
-from loadtest.cluster.programs import CHECKOUT, Launcher, Program
+from loadtest.cluster.programs import SEARCH_PATH, Launcher, Program
 from loadtest.database import Database
 from loadtest.progress import Progress
 from ringcron.clock import SystemClock
@@ -53,8 +53,6 @@ POSTGRES_SETTINGS: Final[Mapping[str, str]] = {
     "fsync": "off",
     "autovacuum_naptime": "10s",
 }
-SOURCE_ROOTS: Final = ("", "core", "sql", "coordinator", "shard_worker", "api")
-"""Of this tree, so that a changed copy of it runs its own programs."""
 START_SECONDS: Final = 180.0
 LOOK_SECONDS: Final = 0.1
 CARVED_DAYS: Final = 10
@@ -306,8 +304,7 @@ class Arena:
 
     def _start_sink(self) -> None:
         port = free_port()
-        path = os.pathsep.join(str(CHECKOUT / root) for root in SOURCE_ROOTS)
-        self._environment = {ADDRESS_VARIABLE: f"{self._address}:{port}", "PYTHONPATH": path}
+        self._environment = {ADDRESS_VARIABLE: f"{self._address}:{port}", "PYTHONPATH": SEARCH_PATH}
         self._sink = self._launch("sink", self._address, str(port), str(self.sink_file))
 
     def _launch(self, module: str, *arguments: str) -> subprocess.Popen[bytes]:

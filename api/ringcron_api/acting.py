@@ -21,7 +21,7 @@ from ringcron.store.api import ApiStore
 from ringcron.store.audit import Act, Action
 from ringcron_api.answers import explanation_answer, job_answer
 from ringcron_api.bell import note_cancel, note_due, note_job
-from ringcron_api.callers import act_of, actor_of, traceparent_of
+from ringcron_api.callers import act_of, actor_of, trace_of
 from ringcron_api.patching import decide_patch
 from ringcron_api.requests import JSON, MERGE_PATCH, job_id_of, json_answer, json_body, query_of, store_of
 from ringcron_api.schemas import AfterCurrent, NoQuery, RedriveJobs
@@ -55,13 +55,13 @@ def _patch_act(request: web.Request, document: Any) -> Act:
 
 async def trigger_job(request: web.Request) -> web.Response:
     query_of(request, NoQuery)
-    traceparent = traceparent_of(request)
+    trace = trace_of(request)
 
     def decide(job: Job, now: datetime) -> Change:
         change = changes.trigger(job, now)
-        if traceparent is None:
+        if trace is None:
             return change
-        definition = replace(change.job.definition, traceparent=traceparent)
+        definition = replace(change.job.definition, **trace._asdict())
         return replace(change, job=replace(change.job, definition=definition))
 
     job, _ = await store_of(request).change_job(job_id_of(request), decide, act_of(request, Action.TRIGGER))

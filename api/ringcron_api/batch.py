@@ -23,7 +23,7 @@ from ringcron.store.batching import BatchRefused
 from ringcron.store.creating import Created, Creation, Outcome, Stored
 from ringcron_api.batch_body import BatchBody, read_batch
 from ringcron_api.bell import note_due
-from ringcron_api.callers import traceparent_of
+from ringcron_api.callers import trace_of
 from ringcron_api.creation_schemas import CreateJobs
 from ringcron_api.faults import Fault, ValidationFailed
 from ringcron_api.many_creations import CreationReader
@@ -58,7 +58,7 @@ async def create_jobs(request: web.Request) -> web.Response:
 async def _answer_whole(
     request: web.Request, store: ApiStore, batch: BatchBody, *, one_transaction: bool
 ) -> web.Response:
-    read = await _read(CreationReader(await store.now(), traceparent_of(request)), batch, range(len(batch)))
+    read = await _read(CreationReader(await store.now(), trace_of(request)), batch, range(len(batch)))
     faults = [fault for index, one in enumerate(read) for fault in _faults(batch.pointer(index), one)]
     if faults:
         raise ValidationFailed(faults)
@@ -73,7 +73,7 @@ async def _answer_whole(
 async def _answer_each(
     request: web.Request, store: ApiStore, batch: BatchBody, *, one_transaction: bool
 ) -> web.Response:
-    reader = CreationReader(await store.now(), traceparent_of(request))
+    reader = CreationReader(await store.now(), trace_of(request))
     # In one transaction all keys are locked at once, in their order: chunk by chunk two batches could deadlock. And no
     # job is read while others wait for these keys.
     size = max(1, len(batch)) if one_transaction else CHUNK

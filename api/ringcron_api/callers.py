@@ -13,7 +13,7 @@ from typing import Any, Final
 from aiohttp import web
 
 from ringcron.store.audit import Act, Action
-from ringcron.traceparent import parse_traceparent
+from ringcron.traceparent import CallTrace, call_trace
 from ringcron_api.problems import request_id_of
 
 ANONYMOUS: Final = "anonymous"
@@ -50,10 +50,9 @@ def actor_of(request: web.Request) -> str:
     return ANONYMOUS if caller is None else str(caller)
 
 
-def traceparent_of(request: web.Request) -> str | None:
+def trace_of(request: web.Request) -> CallTrace | None:
     """The trace that the call belongs to, where it says so in a way that can be understood."""
-    parent = parse_traceparent(request.headers.get("traceparent"))
-    return None if parent is None else str(parent)
+    return call_trace(request.headers.get("traceparent"), request.headers.getall("tracestate", []))
 
 
 def act_of(request: web.Request, action: Action, detail: Mapping[str, Any] | None = None) -> Act:

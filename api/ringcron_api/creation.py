@@ -15,6 +15,7 @@ from ringcron.models import Job, JobState
 from ringcron.schedule import Schedule, parse_schedule
 from ringcron.slots import new_job_id
 from ringcron.store.creating import Creation, OnConflict
+from ringcron.traceparent import CallTrace
 from ringcron_api.definitions import definition_of, read_schedule, refuse_large_payload
 from ringcron_api.faults import Fault, ValidationFailed
 from ringcron_api.schemas import JOB_NAMES, CreateJob, read
@@ -22,8 +23,8 @@ from ringcron_api.schemas import JOB_NAMES, CreateJob, read
 SHOWN_RUNS: Final = 10
 
 
-def read_creation(document: Any, held_back: list[Fault], now: datetime, traceparent: str | None = None) -> Creation:
-    """The job that a body asks for. `held_back`: what the JSON reader found in it already. `traceparent`: the call's.
+def read_creation(document: Any, held_back: list[Fault], now: datetime, trace: CallTrace | None = None) -> Creation:
+    """The job that a body asks for. `held_back`: what the JSON reader found in it already. `trace`: the call's.
 
     Raises ValidationFailed with every fault, and Problem `payload-too-large`.
     """
@@ -42,7 +43,7 @@ def read_creation(document: Any, held_back: list[Fault], now: datetime, tracepar
     assert first is not None  # a schedule without a tick was refused
     return Creation(
         id=new_job_id(now),
-        common=definition_of(request, schedule, key=request.key, traceparent=traceparent),
+        common=definition_of(request, schedule, key=request.key, trace=trace),
         run_at=request.run_at,
         key=request.key,
         payload=request.payload,

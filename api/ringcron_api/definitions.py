@@ -13,6 +13,7 @@ import orjson
 from ringcron.errors import ScheduleError
 from ringcron.models import Catchup, Definition, OnExhausted, Overlap, RetryPolicy
 from ringcron.schedule import Schedule, parse_schedule, schedule_faults, tzdata_version
+from ringcron.traceparent import CallTrace
 from ringcron_api.faults import Fault
 from ringcron_api.problems import Problem
 from ringcron_api.schemas import Settable
@@ -22,7 +23,7 @@ PAYLOAD_LIMIT: Final = 256 * 1024
 
 
 def definition_of(
-    request: Settable, schedule: Schedule | None, *, key: str | None, traceparent: str | None = None
+    request: Settable, schedule: Schedule | None, *, key: str | None, trace: CallTrace | None = None
 ) -> Definition:
     """The definition that a sound request asks for; `schedule` is its schedule, read."""
     retry = request.retry
@@ -50,7 +51,8 @@ def definition_of(
         jitter_seconds=request.jitter.total_seconds(),
         on_exhausted=OnExhausted(request.on_exhausted),
         tzdata=None if schedule is None else tzdata_version(),
-        traceparent=traceparent,
+        traceparent=None if trace is None else trace.traceparent,
+        tracestate=None if trace is None else trace.tracestate,
     )
 
 

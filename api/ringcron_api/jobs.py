@@ -13,7 +13,7 @@ from ringcron.store.creating import Created
 from ringcron.store.listing import JobFilter, Place
 from ringcron_api.answers import created_answer, job_answer
 from ringcron_api.bell import note_job
-from ringcron_api.callers import act_of, traceparent_of
+from ringcron_api.callers import act_of, trace_of
 from ringcron_api.creation import next_runs, read_creation
 from ringcron_api.creation_schemas import CreateJobQuery
 from ringcron_api.cursors import Cursors, place_from, place_key
@@ -27,7 +27,7 @@ async def create_job(request: web.Request) -> web.Response:
     document, held_back = await json_body(request)
     store = store_of(request)
     now = await store.now()
-    creation = read_creation(document, held_back, now, traceparent_of(request))
+    creation = read_creation(document, held_back, now, trace_of(request))
     new = creation.new
     if query.dry_run:
         _, job = await store.rehearse(lambda within: within.insert_job(new, creation.on_conflict))

@@ -15,6 +15,7 @@ import orjson
 from ringcron.instants import parse_instant
 from ringcron.slots import new_job_id
 from ringcron.store.creating import Creation, OnConflict
+from ringcron.traceparent import CallTrace
 from ringcron_api.creation import read_creation
 from ringcron_api.definitions import PAYLOAD_LIMIT
 from ringcron_api.faults import Fault
@@ -24,11 +25,11 @@ _PATTERNS_KEPT: Final = 1000
 
 
 class CreationReader:
-    """Reads the bodies of one batch; `now` is the database's clock, `traceparent` the call's."""
+    """Reads the bodies of one batch; `now` is the database's clock, `trace` the call's."""
 
-    def __init__(self, now: datetime, traceparent: str | None = None) -> None:
+    def __init__(self, now: datetime, trace: CallTrace | None = None) -> None:
         self._now = now
-        self._traceparent = traceparent
+        self._trace = trace
         self._patterns: dict[tuple[bytes, bool, bool], Creation] = {}
         self._replaced = 0
 
@@ -64,7 +65,7 @@ class CreationReader:
         )
 
     def _read_at_length(self, document: Any, held_back: list[Fault]) -> Creation:
-        return self._unlike_others(read_creation(document, held_back, self._now, self._traceparent))
+        return self._unlike_others(read_creation(document, held_back, self._now, self._trace))
 
     def _unlike_others(self, creation: Creation) -> Creation:
         """Replacements have instants of their own: by that a later try knows which of them the first one has done."""

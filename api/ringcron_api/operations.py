@@ -61,7 +61,7 @@ class Operation:
     idempotent: bool = False
     """Takes Idempotency-Key. The handler does all that it does through `store_of`."""
     traced: bool = False
-    """Keeps the caller's traceparent with the job."""
+    """Keeps the caller's traceparent and tracestate with the job."""
     body_limit: int = BODY_LIMIT
     """Bytes of a body."""
     seconds: float = ANSWER_SECONDS

@@ -63,6 +63,11 @@ class RunContext(Protocol):
         ...
 
     @property
+    def tracestate(self) -> str | None:
+        """The W3C tracestate to be handed on beside it; mostly None: a sampler may make one."""
+        ...
+
+    @property
     def cancelled(self) -> bool:
         """True once the run has been asked to stop; plain functions should look at it now and then."""
         ...

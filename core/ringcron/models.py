@@ -124,6 +124,8 @@ class Definition:
     alert_if_no_success_seconds: float | None = None
     traceparent: str | None = None
     """The trace of the call that created or last triggered the job; None also where a job is read for people."""
+    tracestate: str | None = None
+    """What came beside it."""
 
     @property
     def is_watched(self) -> bool:

@@ -31,12 +31,12 @@ class OtelTraces:
         self._provider = provider
         self._tracer = provider.get_tracer("ringcron", ringcron.__version__)
 
-    def begin(self, claim: Claim, caller: str | None) -> OtelRunTrace:
+    def begin(self, claim: Claim, caller: str | None, state: str | None = None) -> OtelRunTrace:
         span = self._tracer.start_span(
             f"run {claim.handler}",
             context=contexts.Context(),
             kind=trace.SpanKind.CONSUMER,
-            links=_links(parse_traceparent(caller)),
+            links=_links(parse_traceparent(caller), state),
             attributes={
                 "ringcron.job_id": str(claim.id),
                 "ringcron.run_id": claim.run_id,
@@ -63,6 +63,10 @@ class OtelRunTrace:
     def traceparent(self) -> str:
         own = self._span.get_span_context()
         return str(TraceParent(own.trace_id, own.span_id, own.trace_flags))
+
+    @property
+    def tracestate(self) -> str | None:
+        return self._span.get_span_context().trace_state.to_header() or None
 
     def enter(self) -> None:
         # Never detached: a task has a copy of the context, which ends with it.
@@ -93,7 +97,13 @@ def _exporter(name: str) -> SpanExporter:
     return OTLPSpanExporter()
 
 
-def _links(caller: TraceParent | None) -> list[trace.Link]:
+def _links(caller: TraceParent | None, state: str | None) -> list[trace.Link]:
     if caller is None:
         return []
-    return [trace.Link(trace.SpanContext(*caller[:2], is_remote=True, trace_flags=trace.TraceFlags(caller.flags)))]
+    context = trace.SpanContext(
+        *caller[:2],
+        is_remote=True,
+        trace_flags=trace.TraceFlags(caller.flags),
+        trace_state=trace.TraceState.from_header([] if state is None else [state]),
+    )
+    return [trace.Link(context)]

@@ -119,7 +119,9 @@ class Runner:
         claim, definition = row.going.claim, row.going.definition
         delay = (self._database_clock.now() - claim.next_run_at).total_seconds()
         metrics.RUN_START_DELAY[_start_cause(claim)].observe(max(0.0, delay))
-        trace = None if self._traces is None else self._traces.begin(claim, definition.traceparent)
+        trace = (
+            None if self._traces is None else self._traces.begin(claim, definition.traceparent, definition.tracestate)
+        )
         request = RunRequest(
             job_id=claim.id,
             run_id=claim.run_id,

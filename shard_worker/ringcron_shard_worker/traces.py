@@ -19,6 +19,11 @@ class RunTrace(Protocol):
         """To be handed on to whatever the run calls."""
         ...
 
+    @property
+    def tracestate(self) -> str | None:
+        """What is to be handed on beside it: of this trace, not of the caller's, whose own goes with the link."""
+        ...
+
     def enter(self) -> None:
         """What the running task does from now on belongs to the trace."""
         ...
@@ -31,8 +36,9 @@ class RunTrace(Protocol):
 class Traces(Protocol):
     """Where traces are begun, and handed over for export."""
 
-    def begin(self, claim: Claim, caller: str | None) -> RunTrace:
-        """A new trace, linked to that of the call that created or last triggered the job (`caller`, a traceparent)."""
+    def begin(self, claim: Claim, caller: str | None, state: str | None = None) -> RunTrace:
+        """A new trace, linked to that of the call that created or last triggered the job (`caller`, a traceparent, and
+        `state`, the tracestate that came with it)."""
         ...
 
     def close(self) -> None:

@@ -132,6 +132,7 @@ create table jobs (
     traceparent text,
     alert_after_late_seconds double precision,
     alert_if_no_success_seconds double precision,
+    tracestate text,
     constraint jobs_pkey PRIMARY KEY (id, next_run_at),
     constraint jobs_attempt_check CHECK ((attempt >= 0)),
     constraint jobs_catchup_check CHECK ((catchup = ANY (ARRAY['latest'::text, 'all'::text, 'none'::text]))),

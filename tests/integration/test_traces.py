@@ -18,9 +18,12 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from ringcron.clock import SystemClock
+from ringcron.clock import DatabaseClock, SystemClock
 from ringcron.errors import ConfigError
-from ringcron.models import Cause, Claim, RunOutcome
+from ringcron.models import Arc, Cause, Claim, RunOutcome
+from ringcron.store.bounds import UNBOUNDED
+from ringcron.store.claimed import Claimed, decode_claimed
+from ringcron.store.worker import WorkerStore
 from ringcron.traceparent import parse_traceparent
 from ringcron_shard_worker.execution import RunControl
 from ringcron_shard_worker.otel_traces import OtelTraces
@@ -30,6 +33,7 @@ from tests.support.execution_program import make_execution, make_request
 
 FIRST = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 SECOND = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00"
+STATE = "rojo=00f067aa0ba902b7,congo=t61rcWkgMzE"
 FAR = "2040-01-01T00:00:00Z"
 
 Connection = psycopg.AsyncConnection[Any]
@@ -53,6 +57,12 @@ async def kept(connection: Connection, job_id: str) -> str | None:
     return row[0]  # type: ignore[no-any-return]
 
 
+async def state_kept(connection: Connection, job_id: str) -> str | None:
+    row = await (await connection.execute("select tracestate from jobs where id = %s", (job_id,))).fetchone()
+    assert row is not None
+    return row[0]  # type: ignore[no-any-return]
+
+
 async def test_a_job_keeps_the_trace_of_the_call_that_made_it_until_one_triggers_it(
     api: ApiCaller, connection: Connection
 ) -> None:
@@ -72,8 +82,44 @@ async def test_a_job_keeps_the_trace_of_the_call_that_made_it_until_one_triggers
 
 async def test_every_job_of_a_batch_keeps_it(api: ApiCaller, connection: Connection) -> None:
     jobs = [{"runAt": FAR}, {"runAt": FAR}, {"runAt": FAR, "key": "k"}]
-    made = await api.call("POST", "/jobs/batch", json={"jobs": jobs}, headers={"traceparent": FIRST})
+    headers = {"traceparent": FIRST, "tracestate": STATE}
+    made = await api.call("POST", "/jobs/batch", json={"jobs": jobs}, headers=headers)
     assert {await kept(connection, result["jobId"]) for result in made.body["results"]} == {FIRST}
+    assert {await state_kept(connection, result["jobId"]) for result in made.body["results"]} == {STATE}
+
+
+async def test_a_tracestate_stays_with_its_traceparent(
+    database_url: str, api: ApiCaller, connection: Connection
+) -> None:
+    body = {"runAt": FAR, "key": "k", "onConflict": "replace"}
+    first, second = {"traceparent": FIRST, "tracestate": STATE}, {"traceparent": SECOND}
+    made = await api.call("POST", "/jobs", json=body, headers=first)
+    job_id = made["jobId"]
+    assert await state_kept(connection, job_id) == STATE
+    for headers, state in (({}, STATE), ({"tracestate": "a=1"}, STATE), (second, None), (first, STATE)):
+        assert (await api.call("POST", f"/jobs/{job_id}/trigger", headers=headers)).status == 202
+        assert await state_kept(connection, job_id) == state
+    await api.call("POST", "/jobs", json=body, headers=second)
+    assert await state_kept(connection, job_id) is None
+    await api.call("POST", "/jobs", json=body, headers=first)
+    await connection.execute("update jobs set next_run_at = now()")
+    clock = SystemClock()
+    store = WorkerStore(
+        database_url,
+        worker_id="a.1",
+        clock=clock,
+        database_clock=DatabaseClock(clock),
+        lease_seconds=15,
+        statement_seconds=10,
+    )
+    try:
+        (claim,) = await store.claim(Arc(lo=0, hi=4095), ["default"], batch=5, bounds=UNBOUNDED)
+        assert claim.inline is not None
+        for row in (decode_claimed(claim, claim.inline), *await store.read_claimed([claim])):
+            assert isinstance(row, Claimed)
+            assert (row.going.definition.traceparent, row.going.definition.tracestate) == (FIRST, STATE)
+    finally:
+        await store.close()
 
 
 async def test_a_header_that_cannot_be_understood_refuses_nothing(api: ApiCaller, connection: Connection) -> None:
@@ -124,7 +170,7 @@ def test_a_run_is_a_trace_of_its_own_that_is_linked_to_the_callers(
     traces: OtelTraces, exporter: InMemorySpanExporter
 ) -> None:
     with TracerProvider().get_tracer("test").start_as_current_span("whatever goes on here"):
-        run = traces.begin(claim_of("mail"), FIRST)
+        run = traces.begin(claim_of("mail"), FIRST, STATE)
         run.end(RunOutcome.SUCCEEDED, None)
     span = only(exporter)
     assert span.name == "run mail"
@@ -132,6 +178,8 @@ def test_a_run_is_a_trace_of_its_own_that_is_linked_to_the_callers(
     (link,) = span.links
     assert (f"{link.context.trace_id:032x}", f"{link.context.span_id:016x}") == tuple(FIRST.split("-")[1:3])
     assert span.context.trace_id != link.context.trace_id
+    assert link.context.trace_state.to_header() == STATE
+    assert run.tracestate is None  # the caller's belongs to the caller's trace
     assert run.traceparent.startswith(f"00-{span.context.trace_id:032x}-{span.context.span_id:016x}-")
     assert str(parse_traceparent(run.traceparent)) == run.traceparent
     assert span.attributes is not None

@@ -402,7 +402,7 @@ def _definition(row: Row, *, inline: bool) -> tuple[Any, ...]:
         row.payload if inline else None, row.schedule, row.run_at, row.max_attempts, row.min_backoff, row.max_backoff,
         row.multiplier, row.max_lost, row.timeout, row.overlap, row.catchup, row.catchup_window, row.jitter,
         row.on_exhausted, row.occurrences, None if row.kept is None else list(row.kept), row.cancel_requested, None,
-        row.revision, None,
+        row.revision, None, None,
     )  # fmt: skip
 
 

@@ -152,9 +152,17 @@ def test_http_dates() -> None:
 def test_the_target_becomes_a_child_of_the_runs_trace_where_there_is_one() -> None:
     trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
     context = Context(
-        job_id=JOB, run_id=f"{JOB}.9", scheduled_for=NOW, attempt=2, lease_generation=9, traceparent=trace
+        job_id=JOB,
+        run_id=f"{JOB}.9",
+        scheduled_for=NOW,
+        attempt=2,
+        lease_generation=9,
+        traceparent=trace,
+        tracestate="ot=th:8",
     )
-    assert read_request(context, {"url": "http://example.org"}).headers["traceparent"] == trace
+    headers = read_request(context, {"url": "http://example.org"}).headers
+    assert (headers["traceparent"], headers["tracestate"]) == (trace, "ot=th:8")
     own = {"url": "http://example.org", "headers": {"Traceparent": "mine"}}
     assert read_request(context, own).headers["traceparent"] == "mine"
+    assert "tracestate" not in read_request(context, own).headers  # it is that of another trace
     assert "traceparent" not in made(url="http://example.org").headers

@@ -65,6 +65,15 @@ _TRACEPARENT: Final = {
     "schema": {"type": "string"},
     "example": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
 }
+_TRACESTATE: Final = {
+    "name": "tracestate",
+    "in": "header",
+    "required": False,
+    "description": "What tracing systems say beside `traceparent`; kept with it, a part of the link. One without it, "
+    "of more than 512 characters, or that cannot be understood is ignored.",
+    "schema": {"type": "string"},
+    "example": "rojo=00f067aa0ba902b7,congo=t61rcWkgMzE",
+}
 _KEY: Final = "apiKey"
 _KEY_SCHEME: Final = {
     "type": "http",
@@ -170,7 +179,7 @@ def _operation(operation: Operation, parameters: Sequence[Mapping[str, Any]]) ->
     codes += _WITH_BODY if operation.body else ()
     codes += _IDEMPOTENT if operation.idempotent else ()
     in_header = [_IDEMPOTENCY_KEY] if operation.idempotent else []
-    in_header += [_TRACEPARENT] if operation.traced else []
+    in_header += [_TRACEPARENT, _TRACESTATE] if operation.traced else []
     described: dict[str, Any] = {
         "operationId": operation.name,
         "tags": [operation.group],

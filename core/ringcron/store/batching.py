@@ -33,7 +33,7 @@ _log = structlog.get_logger(__name__)
 _TYPES: Final = (
     *("uuid", "timestamptz", "int2", "timestamptz", "timestamptz", "timestamptz", "timestamptz", "timestamptz"),
     *("jsonb", "text", "text", "text", "jsonb", "text", "text[]", "int4", "float8", "float8", "float8", "int4"),
-    *("float8", "text", "text", "float8", "float8", "text", "text", "text", "float8", "float8"),
+    *("float8", "text", "text", "float8", "float8", "text", "text", "text", "text", "float8", "float8"),
 )
 """Of the columns of copy_jobs.sql."""
 _LOCK_MASK: Final = 2**62 - 1
@@ -141,6 +141,7 @@ def _common_columns(definition: Definition) -> tuple[Any, ...]:
         definition.on_exhausted.value,
         definition.tzdata,
         definition.traceparent,
+        definition.tracestate,
         definition.alert_after_late_seconds,
         definition.alert_if_no_success_seconds,
     )

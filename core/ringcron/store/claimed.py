@@ -72,7 +72,7 @@ def decode_claimed(claim: Claim, definition: Sequence[Any]) -> Claimed | Undecod
 
 
 def _decode(claim: Claim, definition: Sequence[Any]) -> Claimed:
-    payload, schedule, run_at, *policies, occurrences, kept, cancel_requested, waiting, revision, caller = definition
+    payload, schedule, run_at, *policies, occurrences, kept, cancelling, waiting, revision, caller, state = definition
     retry, timeout, overlap, catchup, window, jitter, on_exhausted = _policies(*policies)
     return Claimed(
         going=Going(
@@ -90,6 +90,7 @@ def _decode(claim: Claim, definition: Sequence[Any]) -> Claimed:
                 jitter_seconds=jitter,
                 on_exhausted=on_exhausted,
                 traceparent=caller,
+                tracestate=state,
             ),
             ticks=None if schedule is None else _ticks(schedule),
             occurrences=occurrences,
@@ -98,7 +99,7 @@ def _decode(claim: Claim, definition: Sequence[Any]) -> Claimed:
             waiting={} if waiting is None else orjson.loads(waiting),
         ),
         revision=revision,
-        cancel_requested=cancel_requested,
+        cancel_requested=cancelling,
     )
 
 

@@ -200,6 +200,7 @@ def record_of(new: NewJob, job_id: UUID) -> dict[str, Any]:
         "on_exhausted": definition.on_exhausted,
         "tzdata": definition.tzdata,
         "traceparent": definition.traceparent,
+        "tracestate": definition.tracestate,
         "alert_after_late": definition.alert_after_late_seconds,
         "alert_if_no_success": definition.alert_if_no_success_seconds,
     }
@@ -229,6 +230,7 @@ def definition_parameters(definition: Definition) -> dict[str, Any]:
         "on_exhausted": definition.on_exhausted.value,
         "tzdata": definition.tzdata,
         "traceparent": definition.traceparent,
+        "tracestate": definition.tracestate,
         "alert_after_late": definition.alert_after_late_seconds,
         "alert_if_no_success": definition.alert_if_no_success_seconds,
     }

@@ -99,6 +99,7 @@ def _environment(ctx: RunContext, given: Mapping[str, str]) -> dict[str, str]:
         "RINGCRON_ATTEMPT": str(ctx.attempt),
         "RINGCRON_LEASE_GENERATION": str(ctx.lease_generation),
         **({} if ctx.traceparent is None else {"TRACEPARENT": ctx.traceparent}),
+        **({} if ctx.tracestate is None else {"TRACESTATE": ctx.tracestate}),
     }
 
 

@@ -65,6 +65,8 @@ def read_request(ctx: RunContext, payload: Any) -> Request:
         headers.setdefault("Content-Type", "text/plain; charset=utf-8" if isinstance(body, str) else "application/json")
     headers.update(_identity(ctx))
     if ctx.traceparent is not None:
+        if "traceparent" not in headers and ctx.tracestate is not None:
+            headers.setdefault("tracestate", ctx.tracestate)
         headers.setdefault("traceparent", ctx.traceparent)
     return Request(
         url=url,

@@ -108,6 +108,7 @@ def _message(handler: Handler, request: RunRequest) -> dict[str, Any]:
         "attempt": request.attempt,
         "lease_generation": request.lease_generation,
         "traceparent": request.traceparent,
+        "tracestate": request.tracestate,
         "payload": request.payload,
     }
 

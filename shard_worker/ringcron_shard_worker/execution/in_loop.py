@@ -58,6 +58,7 @@ class LoopRun:
             attempt=request.attempt,
             lease_generation=request.lease_generation,
             traceparent=request.traceparent,
+            tracestate=request.tracestate,
         )
 
     def where(self) -> str | None:

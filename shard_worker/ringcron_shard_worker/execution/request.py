@@ -33,6 +33,11 @@ class RunRequest:
         """What the handler may hand on."""
         return None if self.trace is None else self.trace.traceparent
 
+    @property
+    def tracestate(self) -> str | None:
+        """What the handler may hand on beside it."""
+        return None if self.trace is None else self.trace.tracestate
+
 
 class StopReason(StrEnum):
     """Why the worker wants a run to stop. Cancelled on request it ends as `cancelled`, else as `interrupted`."""

@@ -76,6 +76,7 @@ class HandlerProcess:
             attempt=message["attempt"],
             lease_generation=message["lease_generation"],
             traceparent=message["traceparent"],
+            tracestate=message["tracestate"],
         )
         threads_before = set(threading.enumerate())
         try:

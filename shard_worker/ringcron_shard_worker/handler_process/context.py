@@ -21,6 +21,7 @@ class Context:
     attempt: int
     lease_generation: int
     traceparent: str | None = None
+    tracestate: str | None = None
     saw_stop: bool = field(default=False, init=False)
     _asked: bool = field(default=False, init=False)
 

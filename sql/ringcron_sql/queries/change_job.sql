@@ -28,6 +28,7 @@ changed as (
         overlap = %(overlap)s, catchup = %(catchup)s, catchup_window_seconds = %(catchup_window)s,
         jitter_seconds = %(jitter)s, on_exhausted = %(on_exhausted)s, tzdata = %(tzdata)s,
         traceparent = coalesce(%(traceparent)s, j.traceparent),
+        tracestate = case when %(traceparent)s::text is null then j.tracestate else %(tracestate)s end,
         alert_after_late_seconds = %(alert_after_late)s, alert_if_no_success_seconds = %(alert_if_no_success)s,
         pause_reason = %(pause_reason)s, paused_by = %(paused_by)s, dead_reason = %(dead_reason)s,
         updated_at = clock_timestamp()

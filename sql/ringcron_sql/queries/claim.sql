@@ -44,4 +44,4 @@ returning j.id, j.next_run_at, j.lease_generation, j.handler, j.attempt, j.sched
           case when pg_column_size(j.payload) <= 256 then j.payload::text end, j.schedule::text, j.run_at,
           j.max_attempts, j.min_backoff_seconds, j.max_backoff_seconds, j.backoff_multiplier, j.max_lost,
           j.timeout_seconds, j.overlap, j.catchup, j.catchup_window_seconds, j.jitter_seconds, j.on_exhausted,
-          j.occurrences, j.kept, j.cancel_requested, j.after_current::text, j.revision, j.traceparent
+          j.occurrences, j.kept, j.cancel_requested, j.after_current::text, j.revision, j.traceparent, j.tracestate

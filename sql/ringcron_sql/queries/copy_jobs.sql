@@ -4,5 +4,5 @@ copy jobs (
     state, handler, schedule, name, tags,
     max_attempts, min_backoff_seconds, max_backoff_seconds, backoff_multiplier, max_lost,
     timeout_seconds, overlap, catchup, catchup_window_seconds, jitter_seconds, on_exhausted,
-    tzdata, traceparent, alert_after_late_seconds, alert_if_no_success_seconds)
+    tzdata, traceparent, tracestate, alert_after_late_seconds, alert_if_no_success_seconds)
 from stdin (format binary)

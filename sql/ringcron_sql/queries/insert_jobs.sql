@@ -8,7 +8,7 @@ with new as materialized (
         schedule jsonb, run_at timestamptz, payload jsonb, key text, name text, tags text[],
         max_attempts integer, min_backoff double precision, max_backoff double precision, multiplier double precision,
         max_lost integer, timeout double precision, overlap text, catchup text, catchup_window double precision,
-        jitter double precision, on_exhausted text, tzdata text, traceparent text,
+        jitter double precision, on_exhausted text, tzdata text, traceparent text, tracestate text,
         alert_after_late double precision, alert_if_no_success double precision)),
 job as (
     insert into jobs (
@@ -16,13 +16,13 @@ job as (
         schedule, run_at, payload, key, name, tags,
         max_attempts, min_backoff_seconds, max_backoff_seconds, backoff_multiplier, max_lost,
         timeout_seconds, overlap, catchup, catchup_window_seconds, jitter_seconds, on_exhausted,
-        tzdata, traceparent, alert_after_late_seconds, alert_if_no_success_seconds, created_at, updated_at)
+        tzdata, traceparent, tracestate, alert_after_late_seconds, alert_if_no_success_seconds, created_at, updated_at)
     select
         id, next_run_at, slot, 'due', handler, scheduled_for, created_at,
         schedule, run_at, coalesce(payload, 'null'), key, name, tags,
         max_attempts, min_backoff, max_backoff, multiplier, max_lost,
         timeout, overlap, catchup, catchup_window, jitter, on_exhausted,
-        tzdata, traceparent, alert_after_late, alert_if_no_success, created_at, created_at
+        tzdata, traceparent, tracestate, alert_after_late, alert_if_no_success, created_at, created_at
     from new
     on conflict do nothing
     returning id, payload),

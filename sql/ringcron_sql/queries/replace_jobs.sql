@@ -9,7 +9,7 @@ with given as materialized (
         created_at timestamptz, schedule jsonb, run_at timestamptz, payload jsonb, name text, tags text[],
         max_attempts integer, min_backoff double precision, max_backoff double precision, multiplier double precision,
         max_lost integer, timeout double precision, overlap text, catchup text, catchup_window double precision,
-        jitter double precision, on_exhausted text, tzdata text, traceparent text,
+        jitter double precision, on_exhausted text, tzdata text, traceparent text, tracestate text,
         alert_after_late double precision, alert_if_no_success double precision,
         decided_until timestamptz, skip_first timestamptz, skip_last timestamptz, skip_count bigint, skip_reason text)),
 held as materialized (
@@ -34,7 +34,7 @@ replaced as (
         max_backoff_seconds = held.max_backoff, backoff_multiplier = held.multiplier, max_lost = held.max_lost,
         timeout_seconds = held.timeout, overlap = held.overlap, catchup = held.catchup,
         catchup_window_seconds = held.catchup_window, jitter_seconds = held.jitter, on_exhausted = held.on_exhausted,
-        tzdata = held.tzdata, traceparent = held.traceparent,
+        tzdata = held.tzdata, traceparent = held.traceparent, tracestate = held.tracestate,
         alert_after_late_seconds = held.alert_after_late, alert_if_no_success_seconds = held.alert_if_no_success,
         pause_reason = null, paused_by = null, dead_reason = null,
         updated_at = held.created_at

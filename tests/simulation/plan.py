@@ -21,7 +21,7 @@ QUIET_CAP_SECONDS: Final = 2.0
 ACK_SECONDS: Final = 2.0
 SLOTS: Final = 64
 UNNOTICED_SECONDS: Final = 0.5
-"""A step of the database's clock that nobody notices. It fits into the margin of a lease (a tenth); one of 0.7 does not,
+"""A step of the database's clock that nobody notices. It fits into the margin of a lease (a tenth); 0.7 does not,
 and took a lease of six seconds away that its worker still trusted in (seed 11048): `lease_seconds` says so."""
 HANDLERS: Final = ("first", "second")
 MOST_BUSY: Final = 0.7

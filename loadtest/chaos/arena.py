@@ -27,13 +27,14 @@ from typing import Any, Final
 import psycopg
 
 from loadtest.chaos.disk import mounted
+from loadtest.chaos.faketime import fake_clock
 from loadtest.chaos.namespaces import Namespaces
 from loadtest.chaos.plan import ArenaPlan
 from loadtest.chaos.quorum import ZooKeepers
 from loadtest.chaos.sink import ADDRESS_VARIABLE
 from loadtest.chaos.standby import REPLICATION, Succession
 from loadtest.chaos.steering import Steering
-from loadtest.chaos.truth import Testimony, install_audit
+from loadtest.chaos.truth import Said, install_audit
 from loadtest.chaos.wiring import LOOPBACK, Wiring
 from loadtest.cluster.errors import ClusterError
 from loadtest.cluster.programs import SEARCH_PATH, Launcher, Program
@@ -85,10 +86,13 @@ class Arena:
         """Where workers reach what they need."""
         listen = {} if namespaces is None else {"listen_addresses": f"{LOOPBACK},{self._address}"}
         settings = {**POSTGRES_SETTINGS, **listen, **(REPLICATION if plan.replicated else {})}
-        self.postgres = PostgresServer(folder / "postgres", settings=settings)
+        self.fake_clock = fake_clock(folder / "clock") if plan.fake_clock else None
+        """PostgreSQL's, where it can be stepped."""
+        environment = {} if self.fake_clock is None else self.fake_clock.environment
+        self.postgres = PostgresServer(folder / "postgres", settings=settings, environment=environment)
         """The server that takes writes."""
         self.succession = Succession(folder, self.postgres, settings, replicated=plan.replicated)
-        self.abandoned: list[Testimony] = []
+        self.abandoned: list[Said] = []
         """What servers said that took acknowledged commits with them, oldest first."""
         self.zookeeper = ZooKeepers(folder / "zookeeper", count=plan.zookeepers, address=self._address)
         self.wiring = Wiring(

@@ -106,6 +106,7 @@ def chaos(
         workers=workers,
         proxied=any(NEMESES[number].proxied for number in numbers),
         small_disk=any(NEMESES[number].small_disk for number in numbers),
+        fake_clock=any(NEMESES[number].fakes_clock for number in numbers),
         replicated=any(NEMESES[number].replicated for number in numbers),
         separable=any(NEMESES[number].separates for number in numbers),
         namespaces=network is Network.NAMESPACES,

@@ -14,7 +14,8 @@ from loadtest.chaos.asked import Asked
 from loadtest.chaos.campaign import Campaign
 from loadtest.chaos.history import Branch, Call, Fault, History, Hit, Job, Settings, Version
 from loadtest.chaos.sink import Told, read_told
-from loadtest.chaos.truth import testify
+from loadtest.chaos.stepping import without_steps
+from loadtest.chaos.truth import read_said
 from loadtest.chaos.watcher import Watcher
 from loadtest.chaos.workload import RETRY, Workload
 
@@ -27,7 +28,9 @@ def gather(arena: Arena, campaign: Campaign, workload: Workload, watcher: Watche
     database = arena.database
     offset = database.clock_offset()
     ended_at = database.now().timestamp()
-    left = testify(database, campaign.healed)
+    steps = [] if arena.fake_clock is None else arena.fake_clock.steps
+    steps = [dataclasses.replace(step, at=step.at + offset) for step in steps]
+    left = without_steps(read_said(database, campaign.healed), steps)
     owners = {
         (version.job, version.generation): version.owner
         for one in (*arena.abandoned, left)
@@ -59,6 +62,7 @@ def gather(arena: Arena, campaign: Campaign, workload: Workload, watcher: Watche
         calls=[call_of(call, left.named, offset) for call in workload.caller.calls],
         assignments=[dataclasses.replace(one, at=one.at + offset) for one in watcher.seen],
         faults=[_carried(fault, offset) for fault in campaign.faults.faults],
+        steps=steps,
         ended_at=ended_at,
     )
 

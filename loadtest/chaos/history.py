@@ -4,7 +4,8 @@ Invariant: `versions` is authoritative. A trigger wrote it within the transactio
 versions are totally ordered and no worker is trusted. Everything else is evidence to be held against it.
 
 All instants are seconds since the Unix epoch on the database's clock (the sink runs on the same host as the database;
-its offset is measured and part of the Settings' tolerance).
+its offset is measured and part of the Settings' tolerance). Where that clock was stepped (`steps`), what has
+happened is told as if it had not been; what is for an instant (a tick, `scheduled_for`) is held against what it said.
 """
 
 from __future__ import annotations
@@ -116,6 +117,16 @@ class Fault:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Step:
+    """From `at` on the database's clock is `offset` ahead of what it would be without any step. `seq`: the newest
+    change that was noted by then, or a moment later."""
+
+    at: float
+    offset: float
+    seq: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Job:
     """What was asked for: a one-off (`ticks` empty), or the ticks of the reference enumerator up to the end of the
     run."""
@@ -170,6 +181,8 @@ class History:
     abandoned: Sequence[Branch] = ()
     """Oldest first. Empty where no acknowledged commit can have been lost; `versions`, `runs`, `skips` and `jobs` are
     those of the server that is left."""
+    steps: Sequence[Step] = ()
+    """Of the database's clock, in order."""
     ended_at: float = 0.0
     """When the database was read at the end, all faults healed."""
 
@@ -204,6 +217,29 @@ class History:
         for skip in sorted(self.skips, key=lambda skip: skip.first):
             found[skip.job].append(skip)
         return found
+
+    def latest_said(self, begin: float, end: float) -> float:
+        """The latest that the database's clock said between `begin` and `end`."""
+        return max(min(until, end) + offset for since, until, offset in self._spans if since <= end and until >= begin)
+
+    def when_said(self, instant: float) -> list[float]:
+        """When the database's clock said that, or stepped over it. It may have said it twice."""
+        found = []
+        before = 0.0
+        for since, until, offset in self._spans:
+            if since + before < instant < since + offset:
+                found.append(since)
+            if since <= instant - offset <= until:
+                found.append(instant - offset)
+            before = offset
+        return found
+
+    @property
+    def _spans(self) -> list[tuple[float, float, float]]:
+        """From when until when the database's clock was how far ahead."""
+        begins = [(float("-inf"), 0.0), *((step.at, step.offset) for step in self.steps)]
+        ends = [*(step.at for step in self.steps), float("inf")]
+        return [(since, until, offset) for (since, offset), until in zip(begins, ends, strict=True)]
 
     def touching(self, worker: str, begin: float, end: float) -> list[Fault]:
         """The faults that can stop or cut off this worker and overlap [begin, end]."""

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from loadtest.chaos.history import Assigned, Branch, Call, Fault, History, Hit, Job, Run, Settings, Skip, Version
+from loadtest.chaos.history import Assigned, Branch, Call, Fault, History, Hit, Job, Run, Settings, Skip, Step, Version
 from loadtest.chaos.invariants import check
 from loadtest.chaos.telling import told
 
@@ -44,6 +44,7 @@ def read(path: Path) -> History:
     return History(
         settings=Settings(**document["settings"]),
         abandoned=[Branch(until=one["until"], **_read(one)) for one in document["abandoned"]],
+        steps=[Step(**one) for one in document["steps"]],
         ended_at=document["ended_at"],
         **_read(document),
     )

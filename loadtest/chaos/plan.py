@@ -22,6 +22,8 @@ class ArenaPlan:
     """Whether PostgreSQL gets a disk of its own that can be filled, where this machine lets us mount one."""
     replicated: bool = False
     """Whether PostgreSQL can have a standby, and the programs know the addresses of two."""
+    fake_clock: bool = False
+    """Whether PostgreSQL's clock is one that can be stepped, where there is libfaketime."""
     proxied: bool = False
     """Whether workers and API reach PostgreSQL, and workers ZooKeeper, through a proxy."""
     separable: bool = False

@@ -18,7 +18,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from loadtest.chaos.disk import mounted, unmount
-from loadtest.chaos.truth import Testimony, testify
+from loadtest.chaos.truth import Said, read_said
 from loadtest.database import Database
 from ringcron.local.errors import LocalServerError
 from ringcron.local.postgres import ELSEWHERE, ROLE, PostgresServer
@@ -81,7 +81,7 @@ class Succession:
         home = self._homes[server]
         return home if home.is_mount() else None
 
-    def testimony(self, old: PostgresServer, until: float) -> Testimony:
+    def testimony(self, old: PostgresServer, until: float) -> Said:
         """What `old`, which was killed at `until` (elapsed), had committed. It is started once more where nobody finds
         it, and can only be read. Raises LocalServerError."""
         home = self._homes[old]
@@ -90,7 +90,7 @@ class Succession:
         witness.start()
         try:
             with Database(witness.url) as database:
-                return testify(database, until)
+                return read_said(database, until)
         finally:
             witness.stop()
 

@@ -13,7 +13,7 @@ from loadtest.chaos.history import Run, Skip, Version
 from loadtest.database import Database
 
 
-class Testimony(NamedTuple):
+class Said(NamedTuple):
     """All that one server says, which was the one that takes writes until `until` (elapsed seconds)."""
 
     until: float
@@ -24,9 +24,9 @@ class Testimony(NamedTuple):
     """By name: the job, and when it was created."""
 
 
-def testify(database: Database, until: float) -> Testimony:
+def read_said(database: Database, until: float) -> Said:
     """Read everything."""
-    return Testimony(until, read_versions(database), read_runs(database), read_skips(database), read_named(database))
+    return Said(until, read_versions(database), read_runs(database), read_skips(database), read_named(database))
 
 
 def install_audit(database: Database) -> None:

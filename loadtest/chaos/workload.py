@@ -86,6 +86,10 @@ class Workload:
         """The database's clock, by ours."""
         return self._clock.elapsed() + self._offset
 
+    def shift(self, seconds: float) -> None:
+        """The database's clock has stepped."""
+        self._offset += seconds
+
     def probe(self, name: str, count: int) -> None:
         """Create so many short one-offs that are due at once, and wait for their creation. After `stop` only."""
 

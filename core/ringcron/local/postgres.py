@@ -60,13 +60,17 @@ class PostgresServer:
         durable: bool = True,
         binaries: PostgresBinaries | None = None,
         settings: Mapping[str, str] | None = None,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
-        """`durable` False: commits may be lost with the machine; for tests. `settings` go before ours."""
+        """`durable` False: commits may be lost with the machine; for tests. `settings` go before ours. `environment`:
+        more variables of the server's process."""
         self.process: subprocess.Popen[bytes] | None = None
         self._identity = unprivileged()
         self._folder = home_of(folder, self._identity)
         self._binaries = binaries or find_postgres()
         self._durable = durable
+        # Set by the last program before the server: what drops our privileges must not see them.
+        self._prefix = ["env", *(f"{name}={value}" for name, value in environment.items())] if environment else []
         self._settings = {**_SETTINGS, **({} if durable else _NOT_DURABLE), **(settings or {})}
         self._port: int | None = None
 
@@ -114,7 +118,7 @@ class PostgresServer:
         settings = {**self._settings, "port": str(self.port)}
         flags = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
         self.process = launch(
-            [self._binaries.bin_folder / "postgres", "-D", self._data, *flags],
+            [*self._prefix, self._binaries.bin_folder / "postgres", "-D", self._data, *flags],
             parent_death_signal=signal.SIGINT,
             identity=self._identity,
             environment=self._binaries.environment(),

@@ -55,9 +55,17 @@ def _lapsed_before(history: History, job: str, older: int, newer: int) -> bool:
 
 
 def nothing_begins_before_its_instant(history: History) -> Iterator[Violation]:
-    """I5: no run begins before the instant that it is for."""
+    """I5: no run begins before the instant that it is for, by the database's clock; where that was set back, by what it
+    had said since it was claimed first."""
+    claimed_at = {
+        (version.job, version.scheduled_for): version.at
+        for versions in history.versions_of.values()
+        for version in reversed(versions)
+        if version.state == "claimed"
+    }
     for hit in history.hits:
-        early = hit.scheduled_for - hit.begin
+        claimed = claimed_at.get((hit.job, hit.scheduled_for), hit.begin)
+        early = hit.scheduled_for - history.latest_said(min(claimed, hit.begin), hit.begin)
         if early > history.settings.clock_tolerance:
             yield Violation(invariant="I5", job=hit.job, message=f"began {early:.3f} s early", evidence=(hit,))
 

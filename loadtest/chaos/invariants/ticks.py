@@ -64,11 +64,16 @@ def _skips_are_true(history: History, job: Job, skips: list[Skip]) -> Iterator[V
 
 
 def _was_going(history: History, job: str, tick: float) -> bool:
-    """Whether an occurrence was going on at the tick: claimed, or with a retry to come, in the database's record."""
+    """Whether an occurrence was going on at the tick (the clock may have said twice that it was then): claimed, or with
+    a retry to come, in the database's record."""
+    return any(_was_going_at(history, job, tick, at) for at in history.when_said(tick))
+
+
+def _was_going_at(history: History, job: str, tick: float, at: float) -> bool:
     slack = history.settings.clock_tolerance
     going = False
     for version in history.versions_of.get(job, ()):
-        if version.at > tick + slack:
+        if version.at > at + slack:
             return going or (version.state == "claimed" and version.scheduled_for < tick)
         going = version.state == "claimed" or (version.state == "due" and version.scheduled_for < tick)
     return going

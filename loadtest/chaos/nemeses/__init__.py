@@ -6,7 +6,7 @@ from typing import Final
 
 from loadtest.chaos.nemeses.api import Herd, Moving, Storm
 from loadtest.chaos.nemeses.base import Bite, FaultLog, Nemesis, Stage
-from loadtest.chaos.nemeses.clocks import WrongClocks
+from loadtest.chaos.nemeses.clocks import SteppingClock, WrongClocks
 from loadtest.chaos.nemeses.coordinators import KillingLeader, StoppingLeader
 from loadtest.chaos.nemeses.network import Cutting, FromPostgres, FromZooKeeper, OneWay
 from loadtest.chaos.nemeses.postgres import Away, Frozen, Full, Restarting, Snapshot
@@ -37,6 +37,7 @@ NEMESES: Final[dict[str, type[Nemesis]]] = {
         FromPostgres,
         OneWay,
         WrongClocks,
+        SteppingClock,
         Full,
         Misbehaving,
         Rolling,

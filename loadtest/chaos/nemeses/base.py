@@ -90,6 +90,8 @@ class Nemesis:
 
     replicated: ClassVar[bool] = False
     """Whether PostgreSQL must be able to have a standby."""
+    fakes_clock: ClassVar[bool] = False
+    """Whether PostgreSQL's clock must be one that can be stepped."""
     alone: ClassVar[bool] = False
     """Whether it needs a run of its own, since what is judged is not the same: it is not part of `all`."""
 

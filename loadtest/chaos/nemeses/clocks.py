@@ -1,21 +1,25 @@
-"""Faults of clocks: workers whose wall clock is hours off."""
+"""Faults of clocks: workers whose wall clock is hours off, a database whose clock steps."""
 
 from __future__ import annotations
 
 import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Final
 
-from loadtest.chaos.nemeses.base import Nemesis
-from ringcron.local.cache import cache_folder, filled, unpack_debs
+from loadtest.chaos.faketime import FakeClock, faked, library
+from loadtest.chaos.history import History
+from loadtest.chaos.nemeses.base import EVERYTHING, Bite, Nemesis
 from ringcron.local.errors import NotAvailable
 
 OFFSETS: Final = ("-2h", "+2h", "-45s", "+0 x1.02")
 """The last one runs 2 % fast."""
 WRONG_SECONDS: Final = 12.0
 BETWEEN_SECONDS: Final = 2.0
-LIBRARY: Final = "usr/lib/*/faketime/libfaketimeMT.so.1"
+STEPS: Final = (30.0, 0.0, -30.0, 0.0)
+"""The database's clock is off by so many seconds, one after the other."""
+STEPPED_SECONDS: Final = 9.0
+"""Longer than a lease: whoever is to lose one would have lost it by then."""
+NEAR_SECONDS: Final = 1.0
 
 
 class WrongClocks(Nemesis):
@@ -48,20 +52,62 @@ class WrongClocks(Nemesis):
         yield BETWEEN_SECONDS
 
 
-def faked(offset: str) -> dict[str, str]:
-    """The environment of a process whose wall clock is off by so much."""
-    return {
-        "LD_PRELOAD": str(library()),
-        "FAKETIME": offset,
-        "FAKETIME_DONT_FAKE_MONOTONIC": "1",
-        "DONT_FAKE_MONOTONIC": "1",
-    }
+class SteppingClock(Nemesis):
+    """N15-database: the database's wall clock is stepped forward by 30 s and back, back and forward. No lease may be
+    taken from a worker that lives, and nothing be lost or run twice; early and late are what that clock says."""
+
+    number = "N15-database"
+    title = "the wall clock of PostgreSQL steps by 30 s, forward and back"
+    part = "postgres"
+    alone = True
+    fakes_clock = True
+
+    def unavailable(self) -> str | None:
+        return None if self.arena.fake_clock is not None else "libfaketime is not to be had"
+
+    @property
+    def clock(self) -> FakeClock:
+        """PostgreSQL's."""
+        assert self.arena.fake_clock is not None
+        return self.arena.fake_clock
+
+    def round(self) -> Iterator[float]:
+        for offset in STEPS:
+            self._step(offset)
+            yield STEPPED_SECONDS
+        self.rounds += 1
+
+    def heal(self) -> None:
+        if self.clock.steps and self.clock.steps[-1].offset:
+            self._step(0.0)
+
+    def bite(self, history: History, seconds: float) -> Bite:
+        return Bite(
+            number=self.number,
+            what=f"leases that looked lapsed after {len(history.steps)} steps",
+            counted=sum(_held_at(history, number) for number in range(len(history.steps))),
+            wanted=1,
+        )
+
+    def _step(self, offset: float) -> None:
+        was = self.clock.steps[-1].offset if self.clock.steps else 0.0
+        before = self.arena.database.clock_offset()
+        with self.faults.during(self.number, EVERYTHING, after=self.arena.plan.lease):
+            self.clock.step(offset, lambda: int(self.arena.database.value("chaos/read_last_seq")))
+        stepped = self.arena.database.clock_offset() - before
+        self.stage.workload.shift(stepped)
+        if abs(stepped - (offset - was)) > NEAR_SECONDS:
+            raise NotAvailable(f"PostgreSQL's clock was to step by {offset - was:g} s, and stepped by {stepped:.3f} s")
 
 
-def library() -> Path:
-    """libfaketime: the machine's, or one unpacked into our cache. Raises NotAvailable."""
-    for root in (Path("/"), filled(cache_folder() / "libfaketime", lambda into: unpack_debs(["libfaketime"], into))):
-        found = sorted(root.glob(LIBRARY))
-        if found:
-            return found[0]
-    raise NotAvailable("the package libfaketime holds no libfaketimeMT.so.1")
+def _held_at(history: History, number: int) -> int:
+    """How many leases there were when the clock stepped forward; none where it stepped back."""
+    step = history.steps[number]
+    was = history.steps[number - 1].offset if number else 0.0
+    if step.offset < was:
+        return 0
+    held = 0
+    for versions in history.versions_of.values():
+        before = [version for version in versions if version.at <= step.at]
+        held += bool(before) and before[-1].state == "claimed"
+    return held

@@ -28,6 +28,7 @@ def left_of(pid: int) -> list[str]:
 def test_who_is_cut_off_hears_nothing_until_it_is_healed() -> None:
     try:
         with Namespaces(["a", "b"]) as made, socket.create_server((made.address, 0)) as server:
+            server.settimeout(60)
             port = server.getsockname()[1]
             asking = subprocess.Popen([*made.within("a"), sys.executable, "-c", _ASK, made.address, str(port)])
             link, _ = server.accept()

@@ -33,6 +33,7 @@ FAULTS: Final[Mapping[str, tuple[str, ...]]] = {
     "renewal-ignores-owner": ("N2",),
     "reaper-trusts-one-reading": ("N6",),
     "generation-without-timeline": ("N8-async",),
+    "reaper-believes-a-step": ("N15-database",),
 }
 """Which nemeses bring each to light."""
 

@@ -88,14 +88,16 @@ def _missed(going: Going, ticks: Ticks, policy: Catchup) -> Settlement | None:
         limit = min(KEPT_LIMIT, going.room + 1)  # the going one has its place already
         run, *rest = _newest(ticks, claim.scheduled_for, now, oldest_allowed, limit)
         kept = tuple(rest)
-    before = ticks.latest(claim.scheduled_for - _MICROSECOND, run - _MICROSECOND)
+    # An attempt that died unsettled stands in the history as run: what is skipped begins after it.
+    first = claim.scheduled_for if claim.attempt == 1 else ticks.next_after(claim.scheduled_for)
+    before = None if first is None else ticks.latest(first - _MICROSECOND, run - _MICROSECOND)
     return Settlement(
         release=False,
         next_run_at=None,
         scheduled_for=run,
         cause=Cause.CATCHUP,
         kept=kept,
-        skip=None if before is None else going.skip(claim.scheduled_for, before, SkipReason.MISSED),
+        skip=None if first is None or before is None else going.skip(first, before, SkipReason.MISSED),
     )
 
 

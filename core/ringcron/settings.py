@@ -225,6 +225,11 @@ class WorkerSettings(CommonSettings):
     poll_seconds: float = _setting(
         readers.seconds(0.05, 60), "About how often it looks at the schedule when nothing is due", default=1.0
     )
+    help_after_seconds: float = _setting(
+        readers.seconds(0.05, 3600),
+        "How long a job of another worker's slice must be overdue before this one helps with it",
+        default=0.25,
+    )
     drain_seconds: float = _setting(
         readers.seconds(0, DAY), "How long runs may go on once the worker was told to stop", default=30.0
     )

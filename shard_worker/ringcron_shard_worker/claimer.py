@@ -29,7 +29,6 @@ from ringcron_shard_worker.runner import Runner
 from ringcron_shard_worker.slice_holder import SliceHolder
 from ringcron_shard_worker.turns import (
     FAIR_EVERY,
-    HELP_AFTER_SECONDS,
     LASTS,
     LASTS_HEARING,
     Turn,
@@ -65,6 +64,7 @@ class Claimer:
         handlers: tuple[str, ...],
         lease_seconds: float,
         poll_seconds: float,
+        help_after_seconds: float,
         batch_size: int,
     ) -> None:
         self._store = store
@@ -77,6 +77,7 @@ class Claimer:
         self._handlers = handlers
         self._lease_seconds = lease_seconds
         self._poll_seconds = poll_seconds
+        self._help_after_seconds = help_after_seconds
         self._batch_size = batch_size
         self._bounds = UNBOUNDED  # of the claims after the last peek
         self._peeked = UNBOUNDED  # those of the last peek
@@ -112,7 +113,7 @@ class Claimer:
         if (trouble := self._runner.troubled_until - self._clock.elapsed()) > 0:
             await asyncio.sleep(trouble)
         holding = self._holder.holding()
-        help_after = HELP_AFTER_SECONDS * random.uniform(0.75, 1.25)
+        help_after = self._help_after_seconds * random.uniform(0.75, 1.25)
         lasts = self._poll_seconds * random.uniform(*(LASTS_HEARING if self._store.hears_the_bell else LASTS))
         peek = await self._peek(holding, lasts)
         if peek.answered_at < self._help_again_at:

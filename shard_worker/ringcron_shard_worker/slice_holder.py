@@ -41,6 +41,8 @@ class SliceHolder:
     def __init__(self, settings: WorkerSettings, *, worker_id: str, handlers: tuple[str, ...], clock: Clock) -> None:
         self.changed = asyncio.Event()
         """Set at each change of the holding; whoever waits for it clears it."""
+        self.reshaped = asyncio.Event()
+        """The same, for who reports it."""
         self._worker_id = worker_id
         self._clock = clock
         self._wake = asyncio.Event()
@@ -197,3 +199,4 @@ class SliceHolder:
         if holding != self._told:
             self._told = holding
             self.changed.set()
+            self.reshaped.set()

@@ -1,7 +1,7 @@
 """Which claim comes next: a pure decision from what the last peek saw.
 
 Order: the worker's own arcs, the one with the oldest due row first; then a quarantined job, alone; then help, for rows
-anywhere on the ring that are overdue by HELP_AFTER, whose owner is by then saturated or gone, so that the helper meets
+anywhere on the ring that are overdue by the help delay, whose owner is by then saturated or gone: the helper meets
 nobody. Invariant: `next_wake` is never later than the moment at which `due_turns` would first return something.
 """
 
@@ -15,7 +15,8 @@ from ringcron.models import Arc, Holding
 from ringcron.ring import WHOLE_RING
 from ringcron.store.answers import Head, Peek
 
-HELP_AFTER_SECONDS: Final = 0.25
+UNPROVEN_AFTER_SECONDS: Final = 0.3
+"""The longest that a worker that cannot prove that it owns its arcs waits before it claims in them."""
 LASTS: Final = (0.75, 1.25)
 """How long a peek is good for, in polls: from, to."""
 LASTS_HEARING: Final = (1.0, 1.8)
@@ -75,7 +76,7 @@ def due_turns(
 
     A worker that cannot prove that it owns its arcs claims them with the helper's delay.
     """
-    own_delay = 0.0 if proven else help_after_seconds
+    own_delay = _own_delay(proven, help_after_seconds)
     turns: list[Turn] = []
     by_arc: dict[Arc, list[str]] = {}
     for head in peek.heads:
@@ -104,7 +105,7 @@ def next_wake(
     peek: Peek, *, age_seconds: float, proven: bool, help_after_seconds: float, solo_free: bool, poll_seconds: float
 ) -> float:
     """Seconds to sleep: until the first thing that the peek foresaw, `poll_seconds` at most, never negative."""
-    own_delay = 0.0 if proven else help_after_seconds
+    own_delay = _own_delay(proven, help_after_seconds)
     waits = [poll_seconds]
     if peek.heads:
         waits.append(peek.heads[0].wait_seconds + own_delay - age_seconds)
@@ -113,6 +114,10 @@ def next_wake(
     if solo_free and peek.solo_wait_seconds is not None:
         waits.append(peek.solo_wait_seconds - age_seconds)
     return max(0.0, min(waits))
+
+
+def _own_delay(proven: bool, help_after_seconds: float) -> float:
+    return 0.0 if proven else min(help_after_seconds, UNPROVEN_AFTER_SECONDS)
 
 
 def _overdue(head: Head, age_seconds: float) -> float:

@@ -23,7 +23,7 @@ from ringcron import metrics
 from ringcron.bell import decode_bell
 from ringcron.clock import Clock, DatabaseClock
 from ringcron.errors import StatementRefused, StoreUnavailable
-from ringcron.models import Holding, WorkerReport
+from ringcron.models import WorkerReport
 from ringcron.schedule import tzdata_version
 from ringcron.settings import WorkerSettings
 from ringcron.store.worker import WorkerStore
@@ -38,7 +38,8 @@ from ringcron_shard_worker.slice_holder import SliceHolder
 from ringcron_shard_worker.traces import Traces
 
 REPORTS_PER_LEASE: Final = 3
-LOOK_SECONDS: Final = 0.5
+CHANGES_GATHER_SECONDS: Final = 0.25
+"""How long after a change of what is held it is reported: a handover is several of them."""
 
 _log = structlog.get_logger(__name__)
 
@@ -91,6 +92,7 @@ class Worker:
             handlers=handlers,
             lease_seconds=lease_seconds,
             poll_seconds=settings.poll_seconds,
+            help_after_seconds=settings.help_after_seconds,
             batch_size=settings.batch_size,
         )
 
@@ -179,13 +181,13 @@ class Worker:
     async def _report_forever(self) -> None:
         """Report every third of a lease, and soon after each change of what is held."""
         period = self._settings.lease_seconds / REPORTS_PER_LEASE
-        reported: Holding | None = None
-        due = 0.0
         while True:
-            if self._clock.elapsed() >= due or self._holder.holding() != reported:
-                reported, due = self._holder.holding(), self._clock.elapsed() + period
-                await self._report()
-            await asyncio.sleep(min(LOOK_SECONDS, period))
+            self._holder.reshaped.clear()
+            await self._report()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(period):
+                    await self._holder.reshaped.wait()
+                    await asyncio.sleep(CHANGES_GATHER_SECONDS)
 
     async def _report(self) -> None:
         holding = self._holder.holding()

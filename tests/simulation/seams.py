@@ -126,7 +126,6 @@ def installed() -> Iterator[None]:
         ("ringcron_shard_worker.execution.execution", "HandlerPool", HandlerPool),
         ("ringcron_shard_worker.execution.execution", "leave", leave),
         ("ringcron_shard_worker.worker", "leave", leave),
-        ("ringcron_shard_worker.worker", "LOOK_SECONDS", 1.5),
         ("ringcron_coordinator.leader", "decode", _decode),
         ("ringcron_shard_worker.slice_holder", "decode", _decode),
         *((module, "_log", _Log()) for module in _programs_with("_log")),

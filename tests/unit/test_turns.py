@@ -73,6 +73,13 @@ def test_an_unproven_owner_claims_with_the_helpers_delay() -> None:
     assert turns(peek(head(-0.3)), proven=False) == [(TurnKind.OWN, LOW)]
 
 
+def test_an_unproven_owner_does_not_wait_as_long_as_a_helper_who_is_to_wait_for_long() -> None:
+    found = due_turns(
+        peek(head(-0.4)), age_seconds=0, proven=False, help_after_seconds=60, solo_free=True, handlers=("a",)
+    )
+    assert [turn.kind for turn in found] == [TurnKind.OWN]
+
+
 def test_one_quarantined_job_at_a_time() -> None:
     assert turns(peek(solo=-1.0)) == [(TurnKind.SOLO, WHOLE_RING)]
     assert turns(peek(solo=-1.0), solo_free=False) == []

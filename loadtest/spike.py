@@ -15,6 +15,7 @@ import typer
 from loadtest import flags
 from loadtest.cluster.given import GivenCluster
 from loadtest.cluster.own import ClusterPlan, OwnCluster
+from loadtest.contention import ALONE, HELPING, compare_helping, report_contention
 from loadtest.curves import trial_charts
 from loadtest.distributions import percentile
 from loadtest.jobs import insert_ballast
@@ -40,6 +41,10 @@ def spike(
     slow_worker: Annotated[
         int, typer.Option(min=0, metavar="N", help="Worker N takes ten times as long for each job; 0: none.")
     ] = 0,
+    contention: Annotated[
+        bool,
+        typer.Option("--contention", help="Also without helping, in turns: what do workers wait for in PostgreSQL?"),
+    ] = False,
     zookeeper: Annotated[bool, typer.Option(help="Disjoint slices; without: every worker claims anywhere.")] = True,
     repeat: flags.Repeat = 1,
     out: flags.Out = None,
@@ -57,6 +62,7 @@ def spike(
         "one-slot": one_slot,
         "stop-worker": stop_worker or None,
         "slow-worker": slow_worker or None,
+        "contention": contention,
         "no-zookeeper": not zookeeper,
         "repeat": repeat,
     }
@@ -68,10 +74,20 @@ def spike(
     )
     if max(stop_worker, slow_worker) > workers:
         raise typer.BadParameter(f"there are {workers} workers")
+    if contention and (api or stop_worker or slow_worker):
+        raise typer.BadParameter("--contention is for whole fleets of our own")
 
     def body(cluster: OwnCluster | GivenCluster, outcome: Outcome, progress: Progress) -> None:
         places = workers * concurrency
         insert_ballast(cluster.database, ballast, handler=cluster.handler, progress=progress)
+        if contention and isinstance(cluster, OwnCluster):
+            ideal = Ideal(jobs=jobs, job_seconds=job_seconds, places=places)
+            plan = _plan(ideal, slot=0 if one_slot else None)
+            found = compare_helping(cluster, plan, progress, workers=workers, concurrency=concurrency, repeat=repeat)
+            report_spike(outcome, [watched.trial for watched in found[HELPING]], ideal)
+            judge(outcome, [watched.trial for watched in found[ALONE]])
+            report_contention(outcome, found)
+            return
         if isinstance(cluster, OwnCluster):
             slowness = {slow_worker - 1: SLOWER} if slow_worker else {}
             cluster.start_workers(workers, concurrency=concurrency, slowness=slowness)
@@ -81,12 +97,7 @@ def spike(
             outcome.title = f"Spike: {jobs:,} jobs of {job_seconds:g} s due at once, {cluster.fleet}"
         lost = (concurrency if stop_worker else 0) + (concurrency * (1 - 1 / SLOWER) if slow_worker else 0)
         ideal = Ideal(jobs=jobs, job_seconds=job_seconds, places=places - lost)
-        plan = TrialPlan(
-            offsets=[0.0] * jobs,
-            job_seconds=job_seconds,
-            expected_seconds=ideal.seconds,
-            slot=0 if one_slot else None,
-        )
+        plan = _plan(ideal, slot=0 if one_slot else None)
         trials = []
         for run in range(1, repeat + 1):
             progress.say(f"run {run} of {repeat}: {jobs:,} jobs, about {ideal.seconds:.0f} s by arithmetic")
@@ -134,6 +145,12 @@ class Ideal:
         rounds = range(math.ceil(self.jobs / self.places))
         points = [(turn * self.job_seconds, float(min(self.jobs, places * (turn + 1)))) for turn in rounds]
         return Series(name="arithmetic", points=[(0.0, 0.0), *points], role="ideal", step=True)
+
+
+def _plan(ideal: Ideal, *, slot: int | None) -> TrialPlan:
+    return TrialPlan(
+        offsets=[0.0] * ideal.jobs, job_seconds=ideal.job_seconds, expected_seconds=ideal.seconds, slot=slot
+    )
 
 
 def report_spike(outcome: Outcome, trials: Sequence[Trial], ideal: Ideal) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, timedelta
 from hashlib import blake2b
 from typing import Any, Final, Protocol
 from uuid import UUID
 
 from ringcron.models import Claim, Definition, Skip, SkipReason
+from ringcron.records import record
 
 KEPT_LIMIT: Final = 100
 """Ticks that may wait their turn."""
@@ -39,7 +40,7 @@ def first_run_at(job_id: UUID, definition: Definition, instant: datetime, now: d
     return now if instant <= now else instant + jitter_of(job_id.bytes, definition.jitter_seconds)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@record(frozen=True, kw_only=True, slots=True)
 class Going:
     """An occurrence that is going: its claim, its job's definition, and what the row held when it was read.
 

@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
@@ -30,11 +29,12 @@ from ringcron.errors import ScheduleError
 from ringcron.going import Going, first_run_at
 from ringcron.models import Cause, Claim, Definition, JobState, OnExhausted, Overlap, RunOutcome, Skip, SkipReason
 from ringcron.policies import next_cancelling_tick, overlapped
+from ringcron.records import record
 
 _FROM_SCHEDULE: Final = frozenset({Cause.SCHEDULE, Cause.CATCHUP, Cause.BUFFER})
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@record(frozen=True, kw_only=True, slots=True)
 class Completion:
     """The row after a run. A due row's next_run_at is the later of `next_run_at` and now + `delay_seconds`."""
 

@@ -1,7 +1,8 @@
 """The values that travel between the store, the API and the workers.
 
-All are frozen and keyword-only. Instants are aware UTC datetimes; durations carry their unit in the name. The enums
-equal the text in SQL and on the wire. PostgreSQL is authoritative for every one of them; these are copies.
+All are frozen (those that every run is made of to mypy only: ringcron.records) and keyword-only. Instants are aware UTC
+datetimes; durations carry their unit in the name. The enums equal the text in SQL and on the wire. PostgreSQL is
+authoritative for every one of them; these are copies.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, Final
 from uuid import UUID
+
+from ringcron.records import record
 
 PARKED: Final = datetime(9500, 1, 1, tzinfo=UTC)
 """next_run_at of `paused` and `dead` rows: they lie in the far partition, so that no day waits for them."""
@@ -97,7 +100,7 @@ class RetryPolicy:
     max_lost: int = 3
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@record(frozen=True, kw_only=True, slots=True)
 class Definition:
     """What a user scheduled. Exactly one of `schedule` and `run_at` is set.
 
@@ -168,7 +171,7 @@ QUARANTINE_LOSSES: Final = 2
 convicts nobody, and the jobs of a whole worker run again side by side. (`lost > 1` in the statements and the index.)"""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@record(frozen=True, kw_only=True, slots=True)
 class Claim:
     """The token of one claim: what every write of its run must carry, and the narrow row it came with."""
 

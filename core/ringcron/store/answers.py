@@ -8,6 +8,7 @@ from uuid import UUID
 from ringcron.errors import LeaseLost
 from ringcron.lifecycle import Completion
 from ringcron.models import Arc, Claim, RunOutcome
+from ringcron.records import record
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,7 +37,7 @@ class Peek:
     beyond: bool = False
 
 
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+@record(frozen=True, kw_only=True, slots=True, eq=False)
 class EndedRun:
     """A run that has ended, and what becomes of its job."""
 

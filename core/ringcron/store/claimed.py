@@ -12,10 +12,11 @@ import orjson
 
 from ringcron.going import Going
 from ringcron.models import Catchup, Cause, Claim, Definition, OnExhausted, Overlap, RetryPolicy
+from ringcron.records import record
 from ringcron.schedule import Schedule, parse_schedule
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@record(frozen=True, kw_only=True, slots=True)
 class Claimed:
     """A claimed job, ready to be decided on and run."""
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
 from ringcron.models import RunOutcome
+from ringcron.records import record
 from ringcron_shard_worker.traces import RunTrace
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@record(frozen=True, kw_only=True, slots=True)
 class RunRequest:
     """One run. `solo`: a quarantined job, which runs in a process of its own even where its handler is async."""
 
@@ -81,7 +81,7 @@ class RunControl:
             self._listener()
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@record(frozen=True, kw_only=True, slots=True)
 class RunResult:
     """How a run ended. `result` is JSON text of at most RESULT_LIMIT bytes, `error` at most ERROR_LIMIT characters.
 

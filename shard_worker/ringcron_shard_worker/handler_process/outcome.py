@@ -9,12 +9,13 @@ from __future__ import annotations
 import os
 import re
 import traceback
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any, Final
 
 import orjson
 
 from ringcron.handlers import ERROR_LIMIT, RESULT_LIMIT, Fail
+from ringcron.records import record
 
 _MESSAGE_LIMIT: Final = ERROR_LIMIT // 2
 _FRAMES: Final = 6
@@ -28,7 +29,7 @@ _UNSTORABLE: Final = re.compile("[\x00\ud800-\udfff]")
 _REPLACEMENT: Final = "\ufffd"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@record(frozen=True, kw_only=True, slots=True)
 class Ended:
     """How a call ended.
 

@@ -64,7 +64,11 @@ class Succession:
         home = self._folder / f"postgres-{self._made}"
         if self.disk_of(primary) is None or mounted(home) is None:
             home.mkdir(exist_ok=True)
-        _copy(primary, home, self._other)
+        try:
+            _copy(primary, home, self._other)
+        except LocalServerError:
+            _delete(home)
+            raise
         standby = PostgresServer(home, settings=self._settings)
         self._homes[standby] = home
         self._held.close()
@@ -98,9 +102,7 @@ class Succession:
         """Delete the data of a server that has ended, and keep its log."""
         home = self._homes.pop(server)
         shutil.copyfile(server.log, logs / f"{home.name}.log")
-        if home.is_mount():
-            unmount(home)
-        shutil.rmtree(home, ignore_errors=True)
+        _delete(home)
 
     def close(self) -> None:
         """Let the port go and take the disks away. The servers have ended."""
@@ -109,6 +111,12 @@ class Succession:
         for home in self._homes.values():
             if home.is_mount():
                 unmount(home)
+
+
+def _delete(home: Path) -> None:
+    if home.is_mount():
+        unmount(home)
+    shutil.rmtree(home, ignore_errors=True)
 
 
 def _held(port: int) -> socket.socket:

@@ -10,6 +10,8 @@ from io import BufferedWriter
 from pathlib import Path
 from typing import Final
 
+import psycopg
+
 from loadtest.chaos.history import History
 from loadtest.chaos.nemeses.base import EVERYTHING, Bite, Nemesis
 from loadtest.chaos.nemeses.workers import busiest
@@ -199,7 +201,11 @@ class Snapshot(Nemesis):
     part = "snapshot"
 
     def round(self) -> Iterator[float]:
-        with Database(self.arena.postgres.url) as database, self.faults.during(self.number, "snapshot"):
+        with (
+            contextlib.suppress(psycopg.Error),  # the server may be away just then
+            Database(self.arena.postgres.url) as database,
+            self.faults.during(self.number, "snapshot"),
+        ):
             database.run("chaos/begin_snapshot")
             database.run("chaos/hold_snapshot")
             self.rounds += 1

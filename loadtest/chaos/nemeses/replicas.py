@@ -13,7 +13,9 @@ from loadtest.chaos.history import History
 from loadtest.chaos.nemeses.base import EVERYTHING, Bite, Stage
 from loadtest.chaos.nemeses.postgres import BETWEEN_SECONDS, OWNERS_SHARE, READY_SECONDS, PostgresNemesis
 from loadtest.database import Database
+from ringcron.local.errors import LocalServerError
 from ringcron.local.postgres import PostgresServer
+from ringcron.local.postgres_binaries import find_postgres
 from ringcron.local.processes import tail, wait_until
 
 FOLLOWED_SECONDS: Final = 5.0
@@ -40,9 +42,17 @@ class Failover(PostgresNemesis):
         self._followed = False
         self._killed_at = 0.0
 
+    def unavailable(self) -> str | None:
+        programs = find_postgres().bin_folder
+        return None if (programs / "pg_basebackup").exists() else f"{programs} has no pg_basebackup"
+
     def round(self) -> Iterator[float]:
         self._followed = False
-        self._standby = standby = self.arena.succession.follow(self.arena.postgres)
+        try:
+            self._standby = standby = self.arena.succession.follow(self.arena.postgres)
+        except LocalServerError:  # the primary may have other troubles at the same time
+            yield BETWEEN_SECONDS
+            return
         if self.synchronous:
             self._alter("chaos/follow_synchronously")
         yield from self._until(self.is_followed)

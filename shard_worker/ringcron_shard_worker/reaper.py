@@ -3,7 +3,7 @@
 Invariant: a reaper reaps only after it has watched the same store undisturbed for one lease length. A lost connection,
 another backend, a step of the database's clock or a gap in its own looking resets the watch: after a stall, a step or a
 failover the owners get one lease to renew or hand back, so that an outage convicts nobody. The guard against a step
-stands inside the statement as well.
+stands inside the statement as well, and the statement runs over the backend that was watched or not at all.
 """
 
 from __future__ import annotations
@@ -32,15 +32,16 @@ class Watch:
         self._lease_seconds = lease_seconds
         self._since = clock.elapsed()
         self._looked_at = self._since
-        self._backend = 0
+        self.backend = 0
+        """Over which backend it was last looked."""
 
     def look(self, backend: int) -> None:
         """The store answered just now, over backend number `backend`."""
         now = self._clock.elapsed()
         gap = now - self._looked_at > self._lease_seconds * 2 / 3
-        if gap or backend != self._backend:
+        if gap or backend != self.backend:
             self._since = now
-        self._backend = backend
+        self.backend = backend
         self._looked_at = now
 
     @property
@@ -96,7 +97,9 @@ class Reaper:
         """Take back lapsed leases if the watch allows it; returns how many."""
         if not self.trusted:
             return 0
-        reaped = await self._store.reap_leases(bounds, expected_now=self._database_clock.now())
+        reaped = await self._store.reap_leases(
+            bounds, expected_now=self._database_clock.now(), backend=self._watch.backend
+        )
         for lease in reaped:
             metrics.LEASES_LAPSED.inc()
             metrics.RUNS[RunOutcome.LOST].inc()

@@ -319,6 +319,23 @@ async def test_nothing_is_reaped_while_the_databases_clock_is_not_what_was_expec
     assert len(await store.reap_leases(UNBOUNDED, expected_now=await database_now(connection))) == 1
 
 
+async def test_nothing_is_reaped_over_another_backend_than_the_one_that_was_watched(
+    store: WorkerStore, connection: Connection
+) -> None:
+    job = await add_job(connection)
+    await claim(store)
+    await connection.execute("update jobs set lease_until = now() - interval '1 s' where id = %s", (job,))
+    watched, now = store.main.generation, await database_now(connection)
+    await connection.execute(
+        "select pg_terminate_backend(pid, 10000) from pg_stat_activity "
+        "where datname = current_database() and pid <> pg_backend_pid()"
+    )
+
+    assert await store.reap_leases(UNBOUNDED, expected_now=now, backend=watched) == []
+    assert store.main.generation != watched
+    assert len(await store.reap_leases(UNBOUNDED, expected_now=now, backend=store.main.generation)) == 1
+
+
 async def test_a_job_that_kills_its_worker_three_times_is_dead_and_its_batch_mates_are_not(
     store: WorkerStore, connection: Connection
 ) -> None:

@@ -258,10 +258,12 @@ class WorkerStore:
         rows = await self._main("release_unknown_claims", parameters, repeatable=True)
         return [row[0] for row in rows]
 
-    async def reap_leases(self, bounds: Bounds, *, expected_now: datetime) -> list[Reaped]:
-        """Take back up to 100 lapsed leases; nothing where the database's clock is not what was expected (±1 s)."""
+    async def reap_leases(self, bounds: Bounds, *, expected_now: datetime, backend: int | None = None) -> list[Reaped]:
+        """Take back up to 100 lapsed leases; nothing where the database's clock is not what was expected (±1 s), or
+        where `main` is not connected to that `backend` (Link.generation) any more: who reconnects has watched nothing.
+        """
         parameters = {"from_at": bounds.from_at, "until_at": bounds.until_at, "expected_now": expected_now}
-        rows = await self._main("reap_leases", parameters, repeatable=True)
+        rows = await self._execute(self.main, "reap_leases", parameters, repeatable=True, backend=backend)
         return [Reaped(job_id=row[0], lease_generation=row[1], lease_owner=row[2], convicted=row[3]) for row in rows]
 
     async def look(self) -> None:
@@ -300,11 +302,14 @@ class WorkerStore:
         return await self._execute(self.main, name, parameters, repeatable=repeatable)
 
     async def _execute(
-        self, link: Link, name: str, parameters: dict[str, Any], *, repeatable: bool
+        self, link: Link, name: str, parameters: dict[str, Any], *, repeatable: bool, backend: int | None = None
     ) -> list[tuple[Any, ...]]:
+        """The rows; none, and nothing done, where `link` has come to another backend than the one that is named."""
         statement = pinned(name, parameters)
 
         async def work(connection: Connection) -> list[tuple[Any, ...]]:
+            if backend not in (None, link.generation):
+                return []
             return await rows_of(await connection.execute(statement, parameters, binary=True))
 
         # One more try on a fresh connection is worth it; longer outages are the loops' to wait out.

@@ -335,7 +335,8 @@ async def test_lag_reads_only_what_is_due_of_the_handlers_asked_for(connection: 
     assert plan.partitions <= await days(connection, "jobs", -BEFORE, 1) | {"jobs_past"}
     assert plan.indexes == {"jobs_due"}
     assert rows_read(plan) == 330
-    assert plan.subplans_removed == 0  # the days ahead are pruned by planning, not opened for nothing
+    # The days ahead are pruned by planning, not opened for nothing; but for tomorrow, in the last hours of a day.
+    assert plan.subplans_removed <= 1
 
 
 async def test_workers_by_id(connection: Connection) -> None:

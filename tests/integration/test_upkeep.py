@@ -158,7 +158,7 @@ async def test_a_bounded_claim_touches_only_the_days_in_its_bounds(pool: Pool, c
     plan = await explain(connection, query("claim"), claim_parameters(bounds.from_at, bounds.until_at))
     days = {today - DAY, today, midnight(bounds.until_at - timedelta(microseconds=1))}
     assert plan.partitions == day_names("jobs", *days)
-    assert plan.subplans_removed == 0
+    assert plan.subplans_removed <= 1  # tomorrow, in the last hours of a day
     assert plan.indexes == {"jobs_due", "jobs_pkey"}
 
 

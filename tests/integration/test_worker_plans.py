@@ -85,7 +85,7 @@ async def test_claim(stale: psycopg.AsyncConnection[Any]) -> None:
     parameters = claim_parameters() | await bounded(stale)
     plan = await plan_of(stale, "claim", parameters, analyze=True)
     assert plan.partitions <= await near_days(stale)
-    assert plan.subplans_removed == 0
+    assert plan.subplans_removed <= 1  # tomorrow, in the last hours of a day
     assert plan.sequential == set()
     assert plan.indexes == {"jobs_due", "jobs_pkey"}
 

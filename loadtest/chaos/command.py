@@ -231,7 +231,7 @@ def _report(
 def _gone(gone: Losses) -> str:
     return (
         f"{gone.creates} acknowledged creates, {gone.cancels} cancels, {len(gone.claims)} claims, of which {gone.ran} "
-        f"were running and {gone.again} were made again, {gone.runs} runs"
+        f"had begun and {gone.again} were made again, {gone.runs} runs"
     )
 
 

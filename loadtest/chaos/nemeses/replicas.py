@@ -164,7 +164,7 @@ class Forgetting(Failover):
         return Bite(
             number=self.number,
             what=f"acknowledged creates lost in {self.promotions} promotions, and {len(lost.claims)} claims, of which "
-            f"{lost.ran} were running and {lost.again} were made again",
+            f"{lost.ran} had begun and {lost.again} were made again",
             counted=lost.creates if self.promotions and lost.again else 0,
             wanted=1,
         )

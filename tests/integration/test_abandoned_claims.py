@@ -114,7 +114,9 @@ async def test_wherever_its_worker_vanishes_an_occurrence_runs_and_the_chain_goe
     newest = anchor + 3 * PERIOD
     lost = [] if last == "complete" else [(anchor if last == "claim" else newest, "lost", 1)]
     assert ran == [*lost, (newest, "succeeded", len(lost) + 1)]
-    assert [(skip["first"], skip["count"]) for skip in await skips_of(connection, job)] == [(anchor, 3)]
+    # The tick of an attempt that was lost unsettled stands among the runs, and so in no skip.
+    skipped = (anchor + PERIOD, 2) if last == "claim" else (anchor, 3)
+    assert [(skip["first"], skip["count"]) for skip in await skips_of(connection, job)] == [skipped]
     row = await row_of(connection, job)
     assert row["state"] == "due"
     assert row["scheduled_for"] == newest + PERIOD

@@ -90,9 +90,11 @@ class Twin(WorkerStore):
 
     both: Both
 
-    async def _execute(self, link: Any, name: str, parameters: Any, *, repeatable: bool) -> list[tuple[Any, ...]]:
+    async def _execute(
+        self, link: Any, name: str, parameters: Any, *, repeatable: bool, backend: int | None = None
+    ) -> list[tuple[Any, ...]]:
         self.both.now = await database_now(self.both.connection)
-        rows = await super()._execute(link, name, parameters, repeatable=repeatable)
+        rows = await super()._execute(link, name, parameters, repeatable=repeatable, backend=backend)
         simulated = getattr(self.both.simulated, name)(parameters)
         answered = ANSWERED.get(name, tuple)
         assert sorted(map(repr, map(answered, rows))) == sorted(map(repr, map(answered, simulated))), name

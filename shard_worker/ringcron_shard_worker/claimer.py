@@ -42,6 +42,9 @@ from ringcron_shard_worker.turns import (
 
 FIRST_PAUSE_SECONDS: Final = 0.05
 MOST_DOUBLINGS: Final = 10
+IN_TURNS_FROM: Final = 100
+"""A worker with room for more than this takes half of its capacity at a time: while it begins and runs one half,
+PostgreSQL claims or completes the other, instead of each waiting for the other to be done."""
 LEAST_SLEEP_SECONDS: Final = 0.0005
 """An instant may seem to lie ahead by rounding alone: a loop that sleeps for as little as that may not move at all."""
 
@@ -78,7 +81,7 @@ class Claimer:
         self._lease_seconds = lease_seconds
         self._poll_seconds = poll_seconds
         self._help_after_seconds = help_after_seconds
-        self._batch_size = batch_size
+        self._batch_size = min(batch_size, max(IN_TURNS_FROM, leases.capacity // 2))
         self._bounds = UNBOUNDED  # of the claims after the last peek
         self._peeked = UNBOUNDED  # those of the last peek
         self._near: Bounds | None = None

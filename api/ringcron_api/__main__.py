@@ -15,6 +15,7 @@ from ringcron.readers import is_loopback
 from ringcron.settings import ApiSettings
 from ringcron.store.keys import KeyStore
 from ringcron.store.link import Link
+from ringcron.store.pooled import API_PLANS, missing_role_settings
 from ringcron_api.app import APPLICATION_NAME, make_app
 from ringcron_api.server import listen
 
@@ -31,7 +32,12 @@ async def demand_a_key(settings: ApiSettings, clock: Clock) -> None:
     """
     if settings.insecure or is_loopback(settings.host):
         return
-    link = Link(settings.database_url, application_name=APPLICATION_NAME, seconds=START_SECONDS)
+    link = Link(
+        settings.database_url,
+        application_name=APPLICATION_NAME,
+        seconds=START_SECONDS,
+        behind_pooler=settings.behind_pooler,
+    )
     try:
         keys = await KeyStore(link, clock=clock).list_keys(live_only=True)
     except StoreUnavailable as error:
@@ -49,12 +55,27 @@ async def demand_a_key(settings: ApiSettings, clock: Clock) -> None:
         )
 
 
+async def look_at_plans(settings: ApiSettings, clock: Clock) -> None:
+    """Warns where the role does not say what the API behind a pooler cannot say itself."""
+    try:
+        missing = await missing_role_settings(
+            settings.database_url, API_PLANS, application_name=APPLICATION_NAME, clock=clock
+        )
+    except StoreUnavailable as error:
+        _log.warning("whether the role has the planner settings of the API is not known", reason=str(error))
+        return
+    if missing:
+        _log.warning("lists may be slow: the role lacks planner settings", remedy=" ".join(missing))
+
+
 def main(settings: ApiSettings) -> int:
     """Serve until SIGTERM or SIGINT; the exit code."""
 
     async def body(drain: asyncio.Event) -> None:
         clock = SystemClock()
         await demand_a_key(settings, clock)
+        if settings.behind_pooler:
+            await look_at_plans(settings, clock)
         app = make_app(
             database_url=settings.database_url,
             pool_size=settings.pool_size,
@@ -63,6 +84,7 @@ def main(settings: ApiSettings) -> int:
             allowed_hosts=(settings.host, *settings.allowed_hosts),
             overdue_seconds=settings.overdue_seconds,
             bell=settings.bell,
+            behind_pooler=settings.behind_pooler,
         )
         try:
             runner, url = await listen(app, settings.host, settings.port)

@@ -48,12 +48,13 @@ def make_app(
     allowed_hosts: Collection[str] = (),
     overdue_seconds: float = OVERDUE_SECONDS,
     bell: Literal["listen", "poll"] = "listen",
+    behind_pooler: bool = False,
 ) -> web.Application:
     """The API as an aiohttp application; its connections are opened and closed with it.
 
     `may_be_open`: without a key everybody is let in as long as no live key exists, who calls by a name of this machine
     or one of `allowed_hosts`. `overdue_seconds`: as the coordinators have it. `bell` "poll": workers are told nothing,
-    they look.
+    they look. `behind_pooler`: nothing is kept in sessions of the database.
     """
     app = web.Application(middlewares=[answer_all, admit_all, ring_all], client_max_size=BODY_LIMIT)
     operations: dict[web.AbstractRoute, Operation] = {}
@@ -69,6 +70,7 @@ def make_app(
             max_size=pool_size,
             seconds=STATEMENT_SECONDS,
             options=SESSION_OPTIONS,
+            behind_pooler=behind_pooler,
         )
         app[STORE] = ApiStore(pool, clock=clock, patient=pool.patient(PATIENT_SECONDS))
         app[POOL] = PoolReader(app[STORE], clock)
@@ -85,7 +87,7 @@ def make_app(
         await pool.close()
 
     async def ringer(app: web.Application) -> AsyncIterator[None]:
-        app[RINGER] = Ringer(database_url, application_name=f"{APPLICATION_NAME}/bell")
+        app[RINGER] = Ringer(database_url, application_name=f"{APPLICATION_NAME}/bell", behind_pooler=behind_pooler)
         await app[RINGER].start()
         yield
         await app[RINGER].close()

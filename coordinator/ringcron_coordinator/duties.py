@@ -53,12 +53,14 @@ class Duties:
                 application_name="ringcron coordinator lag",
                 max_size=1,
                 seconds=STATEMENT_SECONDS,
+                behind_pooler=settings.behind_pooler,
             ),
             Pool(
                 settings.database_url,
                 application_name="ringcron coordinator upkeep",
                 max_size=2,
                 seconds=UPKEEP_STATEMENT_SECONDS,
+                behind_pooler=settings.behind_pooler,
             ),
         ]
         store = ApiStore(self._pools[0], clock=clock)

@@ -1,7 +1,7 @@
 """The bell: a hint from the API that something is due sooner than a worker would look, or that a run is to stop.
 
 Invariant: only a hint. The poll is the promise for jobs, and every renewal brings a requested cancel; so a bell that is
-lost, doubled or late changes nothing but the moment. Behind a transaction pooler there is none (`RINGCRON_BELL=poll`).
+lost, doubled or late changes nothing but the moment. Behind a transaction pooler none is heard (`RINGCRON_BELL=poll`).
 """
 
 from __future__ import annotations

@@ -76,8 +76,20 @@ class DatabaseSettings:
         required=True,
         secret=True,
     )
+    database_pooler: Literal["none", "transaction"] = _setting(
+        readers.choice("none", "transaction"),
+        "What stands before PostgreSQL; transaction: a pooler that gives each transaction another session, such as "
+        "PgBouncer in transaction mode. Nothing is then kept in sessions, workers need RINGCRON_BELL=poll, and planner "
+        "settings come from the role (sql/README.md)",
+        default="none",
+    )
 
     REQUIRED: ClassVar[frozenset[str]] = frozenset()
+
+    @property
+    def behind_pooler(self) -> bool:
+        """Whether what is set, prepared or listened for in a session is gone with the next transaction."""
+        return self.database_pooler == "transaction"
 
     @classmethod
     def load(cls, environment: Mapping[str, str], **overrides: object) -> Self:
@@ -241,6 +253,14 @@ class WorkerSettings(CommonSettings):
     metrics_host: str = _metrics_host()
 
     REQUIRED: ClassVar[frozenset[str]] = frozenset({"zookeeper"})
+
+    def conflicts(self) -> list[str]:
+        if self.behind_pooler and self.bell == "listen":
+            return [
+                "RINGCRON_BELL is 'listen': must be 'poll' with RINGCRON_DATABASE_POOLER=transaction, "
+                "for nobody can LISTEN behind such a pooler; or connect this worker to PostgreSQL itself"
+            ]
+        return []
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

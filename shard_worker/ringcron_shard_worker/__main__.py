@@ -8,9 +8,13 @@ import gc
 import secrets
 from typing import Final
 
+import structlog
+
 from ringcron import service
 from ringcron.clock import SystemClock
+from ringcron.errors import ConfigError, StoreUnavailable
 from ringcron.settings import WorkerSettings
+from ringcron.store.pooled import WORKER_PLANS, missing_role_settings
 from ringcron_shard_worker.builtin import BuiltinSettings, full_registry
 from ringcron_shard_worker.execution import Execution
 from ringcron_shard_worker.lease_keeper import GRACE_SHARE
@@ -22,6 +26,8 @@ EXPORT_SECONDS: Final = 3.0
 YOUNG_OBJECTS: Final = 10_000
 """So many new objects may be alive before the garbage collector looks at them."""
 
+_log = structlog.get_logger(__name__)
+
 
 def main(settings: WorkerSettings) -> int:
     """Run a worker until it is asked to drain; returns the exit code of the process."""
@@ -29,6 +35,8 @@ def main(settings: WorkerSettings) -> int:
     worker_id = f"{settings.name}.{secrets.token_hex(4)}"
 
     async def body(drain: asyncio.Event) -> None:
+        if settings.behind_pooler:
+            await demand_plans(settings, worker_id)
         traces = make_traces(settings.traces)
         worker = make_worker(settings, worker_id, traces)
         _collect_rarely()
@@ -46,6 +54,26 @@ def main(settings: WorkerSettings) -> int:
         metrics_port=settings.metrics_port,
         metrics_host=settings.metrics_host,
     )
+
+
+async def demand_plans(settings: WorkerSettings, worker_id: str) -> None:
+    """Raises ConfigError where the role does not say what a worker behind a pooler cannot say itself: other plans of
+    its statements can take seconds. Where the database cannot be asked, the worker starts."""
+    try:
+        missing = await missing_role_settings(
+            settings.database_url, WORKER_PLANS, application_name=worker_id, clock=SystemClock()
+        )
+    except StoreUnavailable as error:
+        _log.warning("whether the role has the planner settings of a worker is not known", reason=str(error))
+        return
+    if missing:
+        raise ConfigError(
+            [
+                "RINGCRON_DATABASE_POOLER is 'transaction', and the role lacks planner settings that a worker cannot "
+                f"set behind it: {' '.join(missing)} Then let the pooler reconnect (PgBouncer: RECONNECT); or connect "
+                "this worker to PostgreSQL itself"
+            ]
+        )
 
 
 async def _export_the_rest(traces: Traces) -> None:

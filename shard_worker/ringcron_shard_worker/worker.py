@@ -76,6 +76,7 @@ class Worker:
             lease_seconds=lease_seconds,
             statement_seconds=max(1.0, lease_seconds / 3),
             on_bell=self._on_bell if settings.bell == "listen" else None,
+            behind_pooler=settings.behind_pooler,
         )
         self._leases = Leases(settings.concurrency, clock, lease_seconds=lease_seconds)
         self._runner = Runner(self._store, self._leases, execution, clock, database_clock, holder.changed.set, traces)

@@ -84,7 +84,12 @@ async def migrate(url: str) -> list[str]:
     Raises MigrationError if the server is too old, the database is newer than this code, a migration was changed after
     it was applied, or the locks cannot be had; psycopg.Error if the server cannot be reached or refuses a statement.
     """
-    connection = await psycopg.AsyncConnection.connect(url, autocommit=True, connect_timeout=CONNECT_SECONDS)
+    connection = await psycopg.AsyncConnection.connect(
+        url,
+        autocommit=True,
+        connect_timeout=CONNECT_SECONDS,
+        prepare_threshold=None,  # a name that was prepared is another session's, or nobody's, behind a pooler
+    )
     async with connection:
         if connection.info.server_version < OLDEST_SERVER:
             raise MigrationError(

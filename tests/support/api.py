@@ -138,6 +138,7 @@ async def running_api(
     clock: Clock | None = None,
     overdue_seconds: float = OVERDUE_SECONDS,
     allowed_hosts: Collection[str] = (),
+    behind_pooler: bool = False,
 ) -> AsyncIterator[ApiCaller]:
     """The API on a free port of the loopback interface."""
     app = make_app(
@@ -147,6 +148,7 @@ async def running_api(
         may_be_open=may_be_open,
         overdue_seconds=overdue_seconds,
         allowed_hosts=allowed_hosts,
+        behind_pooler=behind_pooler,
     )
     runner, url = await listen(app, "127.0.0.1", 0)
     try:

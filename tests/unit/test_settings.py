@@ -180,5 +180,14 @@ def test_settings_that_contradict_each_other_are_refused() -> None:
     assert "RINGCRON_QUIET_CAP_SECONDS" in faults(CoordinatorSettings, GOOD, quiet_seconds=11)[0]
 
 
+def test_nobody_listens_behind_a_transaction_pooler() -> None:
+    (fault,) = faults(WorkerSettings, GOOD, database_pooler="transaction")
+    assert "RINGCRON_BELL is 'listen'" in fault
+    assert "RINGCRON_DATABASE_POOLER=transaction" in fault
+    assert WorkerSettings.load(GOOD, database_pooler="transaction", bell="poll").behind_pooler
+    assert ApiSettings.load(GOOD, database_pooler="transaction").bell == "listen"  # it rings, which needs no session
+    assert not WorkerSettings.load(GOOD).behind_pooler
+
+
 def test_a_setting_that_does_not_exist_is_refused() -> None:
     assert faults(ApiSettings, GOOD, colour="blue") == ["colour is not a setting of this program"]

@@ -129,8 +129,13 @@ def revoke(
 def _ask(database_url: str | None, work: Callable[[KeyStore], Awaitable[T]]) -> T:
     """What the database answers; ends the command where it does not."""
 
-    async def asked(url: str) -> T:
-        link = Link(url, application_name="ringcron-key", seconds=STATEMENT_SECONDS)
+    async def asked(settings: DatabaseSettings) -> T:
+        link = Link(
+            settings.database_url,
+            application_name="ringcron-key",
+            seconds=STATEMENT_SECONDS,
+            behind_pooler=settings.behind_pooler,
+        )
         try:
             return await work(KeyStore(link, clock=SystemClock()))
         finally:
@@ -139,7 +144,7 @@ def _ask(database_url: str | None, work: Callable[[KeyStore], Awaitable[T]]) -> 
     with told():
         settings = DatabaseSettings.load(os.environ, database_url=database_url)
         try:
-            return asyncio.run(asked(settings.database_url))
+            return asyncio.run(asked(settings))
         except RingcronError:
             raise
         except Exception as error:  # psycopg's errors, which only the store knows by name, are told like any other

@@ -26,8 +26,8 @@ _log = structlog.get_logger(__name__)
 class Ringer:
     """Gathers what is to be told and tells it."""
 
-    def __init__(self, url: str, *, application_name: str) -> None:
-        self._link = Link(url, application_name=application_name, seconds=2.0)
+    def __init__(self, url: str, *, application_name: str, behind_pooler: bool = False) -> None:
+        self._link = Link(url, application_name=application_name, seconds=2.0, behind_pooler=behind_pooler)
         self._slots: set[int] = set()
         self._cancels: set[tuple[UUID, int]] = set()
         self._some = asyncio.Event()

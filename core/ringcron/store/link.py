@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Final
 
@@ -14,18 +14,17 @@ from ringcron.store.connection import CONNECT_SECONDS, Connection, cut, limited
 from ringcron.store.opening import OpenedConnection
 from ringcron_sql import query
 
-PINNED_PLANS: Final = " ".join(
-    f"-c {setting}"
-    for setting in (
-        "plan_cache_mode=force_generic_plan",  # what prunes partitions stands in the text (ringcron.store.pinned)
-        "enable_seqscan=off",
-        "enable_bitmapscan=off",
-        "enable_hashjoin=off",
-        "enable_mergejoin=off",
-        "jit=off",
-    )
-)
+PLANS: Final[Mapping[str, str]] = {
+    "plan_cache_mode": "force_generic_plan",  # what prunes partitions stands in the text (ringcron.store.pinned)
+    "enable_seqscan": "off",
+    "enable_bitmapscan": "off",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+    "jit": "off",
+}
 """Each of a worker's statements has one right plan: nested loops over index scans. No statistics may choose another."""
+PINNED_PLANS: Final = " ".join(f"-c {name}={value}" for name, value in PLANS.items())
+"""The same as startup options."""
 
 
 class Link:
@@ -33,7 +32,8 @@ class Link:
 
     `generation` counts the backends it has had: a change of it tells a caller that what it watched was disturbed.
     With `on_bell` it listens for the bell (ringcron.store.bell) whenever nobody uses it; a bell that rings while it is
-    away is lost, which costs a poll.
+    away is lost, which costs a poll. `behind_pooler`: nothing is set or prepared in the session, and no bell is heard
+    (ringcron.store.pooled).
     """
 
     def __init__(
@@ -43,12 +43,15 @@ class Link:
         application_name: str,
         seconds: float | None = None,
         on_bell: Callable[[str], object] | None = None,
+        behind_pooler: bool = False,
     ) -> None:
         """`seconds`: client-side limit on one use, connecting included."""
         self._url = url
         self._application_name = application_name
         self._seconds = seconds
-        self._on_bell = on_bell
+        self._on_bell = None if behind_pooler else on_bell
+        self._session = {} if behind_pooler else {"options": PINNED_PLANS}
+        self._prepare_threshold = None if behind_pooler else 0
         self._connection: Connection | None = None
         self._lock = asyncio.Lock()
         self.generation = 0
@@ -72,9 +75,9 @@ class Link:
             autocommit=True,
             connect_timeout=int(CONNECT_SECONDS),
             application_name=self._application_name,
-            options=PINNED_PLANS,
+            **self._session,
         )
-        connection.prepare_threshold = 0
+        connection.prepare_threshold = self._prepare_threshold
         if self._on_bell is not None:
             connection.add_notify_handler(self._heard_in_statement)
             await connection.execute(query("listen_bell"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any
 
 import psycopg
 import psycopg_pool
@@ -30,13 +31,17 @@ class Pool:
         max_size: int,
         seconds: float | None = None,
         options: str | None = None,
+        behind_pooler: bool = False,
     ) -> None:
-        """`max_size` connections at most. `seconds`: client-side limit on one use. `options`: `-c name=value …`."""
+        """`max_size` connections at most. `seconds`: client-side limit on one use. `options`: `-c name=value …`, which
+        are left out `behind_pooler`, where nothing is prepared either (ringcron.store.pooled)."""
         self._url = url
         self._application_name = application_name
         self._max_size = max_size
         self._seconds = seconds
-        self._options: dict[str, str] = {} if options is None else {"options": options}
+        self._session: dict[str, Any] = {} if options is None else {"options": options}
+        if behind_pooler:
+            self._session = {"prepare_threshold": None}
         self._pool: psycopg_pool.AsyncConnectionPool[Connection] | None = None
         self._recovering = asyncio.Lock()
         self._in_use = 0
@@ -62,7 +67,7 @@ class Pool:
                 "autocommit": True,
                 "application_name": self._application_name,
                 "connect_timeout": int(CONNECT_SECONDS),
-                **self._options,
+                **self._session,
             },
         )
         await pool.open(wait=False)

@@ -52,15 +52,22 @@ class WorkerStore:
         lease_seconds: float,
         statement_seconds: float,
         on_bell: Callable[[str], object] | None = None,
+        behind_pooler: bool = False,
     ) -> None:
         """`statement_seconds`: client-side limit on one statement; renewals get an eighth of the lease. `on_bell` is
-        given each message of the bell; None: there is none to be heard."""
+        given each message of the bell; None: there is none to be heard, as `behind_pooler`."""
         self._worker_id = worker_id
         self._clock = clock
         self._database_clock = database_clock
         self._lease_seconds = lease_seconds
-        self.main = Link(url, application_name=worker_id, seconds=statement_seconds)
-        self.renewals = Link(url, application_name=f"{worker_id}/renew", seconds=lease_seconds / 8, on_bell=on_bell)
+        self.main = Link(url, application_name=worker_id, seconds=statement_seconds, behind_pooler=behind_pooler)
+        self.renewals = Link(
+            url,
+            application_name=f"{worker_id}/renew",
+            seconds=lease_seconds / 8,
+            on_bell=on_bell,
+            behind_pooler=behind_pooler,
+        )
 
     @property
     def hears_the_bell(self) -> bool:

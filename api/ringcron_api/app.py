@@ -16,6 +16,7 @@ from ringcron.settings import OVERDUE_SECONDS
 from ringcron.store.api import PATIENT_SECONDS, SESSION_OPTIONS, STATEMENT_SECONDS, ApiStore
 from ringcron.store.bell import Ringer
 from ringcron.store.keys import KeyStore
+from ringcron.store.link import Link
 from ringcron.store.pool import Pool
 from ringcron_api.access import Access
 from ringcron_api.bell import RINGER, ring_all
@@ -26,7 +27,7 @@ from ringcron_api.dashboard.stream import Stream
 from ringcron_api.forecasts import FORECASTER, Forecaster
 from ringcron_api.hosts import Hosts
 from ringcron_api.idempotency import AnswerOnce
-from ringcron_api.key_ring import KeyRing
+from ringcron_api.key_ring import READ_SECONDS, KeyRing
 from ringcron_api.keys import ACCESS, CLOCK, DOCUMENT, PAGE, POOL, SHARDS, STORE
 from ringcron_api.middleware import admit_all, answer_all
 from ringcron_api.openapi import make_document, make_page
@@ -78,12 +79,19 @@ def make_app(
         app[FORECASTER] = Forecaster(app[STORE], app[POOL], clock)
         app[PAINTER] = Painter(app[STORE], app[POOL], app[FORECASTER], clock, overdue_seconds=overdue_seconds)
         app[STREAM] = Stream(app[PAINTER], clock)
-        ring = KeyRing(KeyStore(pool, clock=clock), clock)
+        key_link = Link(
+            database_url,
+            application_name=f"{APPLICATION_NAME}/keys",
+            seconds=READ_SECONDS,
+            behind_pooler=behind_pooler,
+        )
+        ring = KeyRing(KeyStore(key_link, clock=clock), KeyStore(pool, clock=clock), clock)
         hosts = Hosts(allowed_hosts)
         app[ACCESS] = Access(ring, operations, may_be_open=may_be_open, hosts=hosts, now=app[STORE].now)
         yield
         await app[PAINTER].close()
         await ring.close()
+        await key_link.close()
         await pool.close()
 
     async def ringer(app: web.Application) -> AsyncIterator[None]:

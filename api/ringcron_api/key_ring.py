@@ -2,7 +2,8 @@
 
 Invariant: no call is let in by a picture of the keys that was taken more than BOUND_SECONDS before, so a key that was
 revoked opens nothing after that; where the keys cannot be read, nothing is let in. A key that is not in the picture is
-looked for once more, so that a new one works at once; strangers make that happen NEWS_SECONDS apart at most.
+looked for once more, so that a new one works at once; strangers make that happen NEWS_SECONDS apart at most. Pictures
+are taken over a connection that does nothing else: calls that wait for the pool must not make known keys unknown.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ REFRESH_SECONDS: Final = 2.0
 BOUND_SECONDS: Final = 5.0
 """A picture older than this is not used."""
 NEWS_SECONDS: Final = 0.5
+READ_SECONDS: Final = 2.0
+"""The limit on one look at the keys, which is tried twice before a call has waited too long."""
 ANSWER_SECONDS: Final = 5.0
 """How long a call waits for the keys."""
 CLOSE_SECONDS: Final = 1.0
@@ -37,8 +40,10 @@ _log = structlog.get_logger(__name__)
 class KeyRing:
     """The live keys, by id."""
 
-    def __init__(self, store: KeyStore, clock: Clock) -> None:
-        self._store = store
+    def __init__(self, reading: KeyStore, noting: KeyStore, clock: Clock) -> None:
+        """`reading` is asked for the keys, and by nobody else; `noting` is told which were used."""
+        self._reader = reading
+        self._noter = noting
         self._clock = clock
         self._keys: Mapping[str, ApiKey] = {}
         self._taken_at = -math.inf
@@ -113,7 +118,7 @@ class KeyRing:
 
     async def _read(self) -> None:
         taken_at = self._clock.elapsed()
-        keys = await self._store.list_keys(live_only=True)
+        keys = await self._reader.list_keys(live_only=True)
         self._keys = {key.id: key for key in keys}
         self._taken_at = taken_at
         for left in (self._buckets.keys() | self._touched_at.keys()) - self._keys.keys():
@@ -122,7 +127,7 @@ class KeyRing:
 
     async def _touch(self, key_id: str) -> None:
         try:
-            await self._store.touch_key(key_id)
+            await self._noter.touch_key(key_id)
         except StoreUnavailable as error:
             _log.warning("the use of a key could not be noted", key=key_id, reason=str(error))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import urllib.error
 import urllib.request
@@ -333,3 +334,27 @@ def test_where_the_database_cannot_be_asked_the_api_starts_and_lets_nobody_in(pr
         pass
     with raised.value as answer:
         assert answer.code == 503
+
+
+async def test_known_keys_are_honoured_and_revoked_ones_are_not_while_work_has_every_connection(
+    database_url: str, keys: Keys, connection: Connection, clock: MovableClock
+) -> None:
+    key = await keys.add(Scope.READ)
+    async with running_api(database_url, clock=clock, pool_size=1, may_be_open=False) as api:
+        assert (await listing(api, key)).status == 200
+
+        async def waits() -> bool:
+            here = "(select oid from pg_database where datname = current_database())"
+            cursor = await connection.execute(f"select from pg_locks where not granted and database = {here}")
+            return await cursor.fetchone() is not None
+
+        async with connection.transaction():
+            await connection.execute("lock table jobs in access exclusive mode")
+            working = [asyncio.create_task(listing(api, key)) for _ in range(8)]
+            await until(waits)
+            clock.skip(BOUND_SECONDS + 1)
+            assert (await api.call("POST", "/jobs", json={}, headers=bearer(key))).status == 403
+            await keys.revoke(key)
+            clock.skip(BOUND_SECONDS + 1)
+            assert (await api.call("POST", "/jobs", json={}, headers=bearer(key))).status == 401
+        await asyncio.gather(*working)

@@ -348,7 +348,11 @@ class ApiSettings(CommonSettings):
         "Names that it is called by without a key, besides those of this machine, as behind a proxy",
         default=(),
     )
-    pool_size: int = _setting(readers.integer(1, 500), "Most connections to PostgreSQL", default=8)
+    pool_size: int = _setting(
+        readers.integer(1, 500),
+        "Most connections to PostgreSQL for calls; the API keys and the bell have one each besides",
+        default=8,
+    )
     overdue_seconds: float = _overdue()
     bell: Literal["listen", "poll"] = _bell()
 

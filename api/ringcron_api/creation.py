@@ -16,7 +16,7 @@ from ringcron.schedule import Schedule, parse_schedule
 from ringcron.slots import new_job_id
 from ringcron.store.creating import Creation, OnConflict
 from ringcron.traceparent import CallTrace
-from ringcron_api.definitions import definition_of, jitter_faults, read_schedule, refuse_large_payload
+from ringcron_api.definitions import definition_of, read_schedule, refuse_large_payload
 from ringcron_api.faults import Fault, ValidationFailed
 from ringcron_api.schemas import JOB_NAMES, CreateJob, read
 
@@ -36,8 +36,6 @@ def read_creation(document: Any, held_back: list[Fault], now: datetime, trace: C
         if given is not None:
             schedule, in_schedule = read_schedule(given, now)
             faults += in_schedule
-        if schedule is not None:
-            faults += jitter_faults(document.get("jitter"), schedule, now)
     if held_back or faults or request is None:
         raise ValidationFailed([*held_back, *faults])
     refuse_large_payload(request.payload)

@@ -6,25 +6,20 @@ Invariant: a create and a patch read the same fields by the same rules.
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from itertools import pairwise
 from typing import Any, Final
 
 import orjson
 
-from ringcron.durations import format_duration, parse_duration
 from ringcron.errors import ScheduleError
 from ringcron.models import Catchup, Definition, OnExhausted, Overlap, RetryPolicy
 from ringcron.schedule import Schedule, parse_schedule, schedule_faults, tzdata_version
 from ringcron.traceparent import CallTrace
 from ringcron_api.faults import Fault
-from ringcron_api.fields import LONGEST_JITTER
 from ringcron_api.problems import Problem
 from ringcron_api.schemas import Settable
 
 PAYLOAD_LIMIT: Final = 256 * 1024
 """Bytes of a payload as compact JSON."""
-TICKS_COMPARED: Final = 100
-"""Ticks ahead whose distances bound the jitter."""
 
 
 def definition_of(
@@ -70,26 +65,6 @@ def read_schedule(given: Any, now: datetime) -> tuple[Schedule | None, list[Faul
     except ScheduleError:
         faults = schedule_faults(given, created_at=now)
     return None, [Fault(pointer=f"/schedule{fault.pointer}", code=fault.code, detail=str(fault)) for fault in faults]
-
-
-def jitter_faults(given: Any, schedule: Schedule, now: datetime) -> list[Fault]:
-    """Why the jitter that a caller gave is too wide: an offset beyond the next tick makes a job miss most of them.
-
-    What is no jitter with any schedule is not this function's to refuse.
-    """
-    try:
-        jitter = parse_duration(given) if isinstance(given, str) else timedelta(0)
-    except ValueError:
-        return []
-    if not timedelta(0) < jitter <= LONGEST_JITTER:
-        return []
-    ticks = schedule.upcoming(now, min(TICKS_COMPARED, schedule.max_runs or TICKS_COMPARED))
-    distance = min((later - tick for tick, later in pairwise(ticks)), default=jitter)
-    if jitter <= distance:
-        return []
-    most = format_duration(distance)
-    detail = f"is wider than two ticks of the schedule lie apart, so that ticks would be missed: write {most} at most"
-    return [Fault(pointer="/jitter", code="out-of-range", detail=detail)]
 
 
 def refuse_large_payload(payload: Any) -> None:

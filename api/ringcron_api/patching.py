@@ -6,23 +6,21 @@ create, after the merge. Null takes a field back to its default. All faults are 
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, Final
 
 import orjson
 
 from ringcron import changes
 from ringcron.changes import Change
-from ringcron.durations import format_duration
 from ringcron.errors import ScheduleError
 from ringcron.instants import format_instant
 from ringcron.models import Definition, Job
 from ringcron.schedule import Schedule, parse_schedule
 from ringcron_api.answers import job_answer
-from ringcron_api.definitions import definition_of, jitter_faults, read_schedule, refuse_large_payload
+from ringcron_api.definitions import definition_of, read_schedule, refuse_large_payload
 from ringcron_api.faults import Fault, ValidationFailed
 from ringcron_api.schemas import PATCH_NAMES, PatchJob, read
 
@@ -63,7 +61,6 @@ def decide_patch(
         PatchJob, merged if isinstance(document, dict) else document, known=PATCH_NAMES, place="body"
     )
     schedule, between = _schedule(patch, merged, job, now)
-    between += _jitter(patch, merged, schedule, job.definition, now)
     faults = [*held_back, *_fixed(patch), *faults, *between, *_pause_faults(patch)]
     if faults or request is None:
         raise ValidationFailed(faults)
@@ -132,20 +129,6 @@ def _schedule(
         return schedule, faults
     schedule, in_schedule = read_schedule(given, now)
     return schedule, [*faults, *in_schedule]
-
-
-def _jitter(
-    patch: Mapping[str, Any], merged: Mapping[str, Any], schedule: Schedule | None, old: Definition, now: datetime
-) -> list[Fault]:
-    """The fault of a jitter that the patched schedule is too narrow for. What stays as it is stored is not refused."""
-    stored = format_duration(timedelta(seconds=old.jitter_seconds))
-    jitter = merged.get("jitter") if "jitter" in patch else stored
-    if "schedule" not in patch and "jitter" in patch and old.schedule is not None:
-        with contextlib.suppress(ScheduleError):
-            schedule = parse_schedule(old.schedule)
-    if schedule is None or (jitter == stored and schedule.document == old.schedule):
-        return []
-    return jitter_faults(jitter, schedule, now)
 
 
 def _same(given: Any, old: Definition) -> Schedule | None:

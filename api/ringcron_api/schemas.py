@@ -179,8 +179,7 @@ class Settable(Wire):
     jitter: Jitter = Field(
         default=timedelta(0),
         description="The job runs this much later at most: by one fixed offset in [0, jitter), a hash of its id. "
-        "`scheduledFor` stays the tick. Refused where it is wider than two of the next 100 ticks lie apart: ticks "
-        "would be missed.",
+        "`scheduledFor` stays the tick. Keep it below the distance of two ticks: one that passes meanwhile is missed.",
     )
     on_exhausted: Literal["continue", "dead"] = Field(
         default="continue",

@@ -275,19 +275,6 @@ async def test_jitter_and_the_first_new_tick(api: ApiCaller) -> None:
     assert moved["scheduledFor"].endswith("T00:30:00Z")
 
 
-async def test_jitter_wider_than_the_ticks_lie_apart(api: ApiCaller, connection: Connection) -> None:
-    job_id = await created(api, schedule=HOURLY, jitter="PT1H")
-    for patch in (
-        {"jitter": "PT2H"},
-        {"schedule": {"every": "PT30M"}},
-        {"schedule": {"every": "P1D"}, "jitter": "P2D"},
-    ):
-        assert (await patched(api, job_id, patch, 422)).faults == {"/jitter": "out-of-range"}
-    await patched(api, job_id, {"schedule": {"every": "PT30M"}, "jitter": "PT30M"})
-    await connection.execute("update jobs set jitter_seconds = 7200")
-    assert (await patched(api, job_id, {"name": "x", "jitter": "PT2H"}))["name"] == "x"
-
-
 async def test_pause_and_resume(api: ApiCaller, connection: Connection) -> None:
     job_id = await created(api, schedule=HOURLY)
     paused = await patched(api, job_id, {"paused": True, "pauseReason": "the move"})

@@ -14,9 +14,7 @@ from ringcron.models import EARLIEST, LATEST
 
 MICROSECOND: Final = timedelta(microseconds=1)
 
-_FORM: Final = re.compile(
-    r"(\d{4}-\d{2}-\d{2})[Tt ](\d{2}:\d{2}:\d{2})(?:\.(\d+))?([Zz]|[+-]\d{2}:\d{2})?", re.ASCII
-)
+_FORM: Final = re.compile(r"(\d{4}-\d{2}-\d{2})[Tt ](\d{2}:\d{2}:\d{2})(?:\.(\d+))?([Zz]|[+-]\d{2}:\d{2})?", re.ASCII)
 
 
 def parse_instant(text: str) -> datetime:

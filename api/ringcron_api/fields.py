@@ -43,8 +43,7 @@ Instant = Annotated[
         {
             "type": "string",
             "format": "date-time",
-            "description": "RFC 3339 with an offset, in the years 2000 to 8999; shown in UTC. What is finer than a "
-            "microsecond is refused; zeros may follow.",
+            "description": "RFC 3339 with an offset, in the years 2000 to 8999; kept to the microsecond, shown in UTC.",
             "examples": ["2027-01-31T09:00:00Z", "2027-01-31T10:00:00+01:00"],
         }
     ),

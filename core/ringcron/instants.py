@@ -14,14 +14,16 @@ from ringcron.models import EARLIEST, LATEST
 
 MICROSECOND: Final = timedelta(microseconds=1)
 
-_FORM: Final = re.compile(r"(\d{4}-\d{2}-\d{2})[Tt ](\d{2}:\d{2}:\d{2})(?:\.(\d+))?([Zz]|[+-]\d{2}:\d{2})?", re.ASCII)
+_FORM: Final = re.compile(
+    r"(\d{4}-\d{2}-\d{2})[Tt ](\d{2}:\d{2}:\d{2})(?:\.(\d{1,12}))?([Zz]|[+-]\d{2}:\d{2})?", re.ASCII
+)
 
 
 def parse_instant(text: str) -> datetime:
-    """The instant that an RFC 3339 text names, in UTC.
+    """The instant that an RFC 3339 text names, in UTC; digits finer than a microsecond are dropped.
 
-    ValueError, with a sentence for the caller, when it has no offset, does not exist (second 60, 30 February), is finer
-    than a microsecond or lies outside the years 2000 to 8999.
+    ValueError, with a sentence for the caller, when it has no offset, does not exist (second 60, 30 February) or lies
+    outside the years 2000 to 8999.
     """
     form = _FORM.fullmatch(text)
     if form is None:
@@ -31,11 +33,8 @@ def parse_instant(text: str) -> datetime:
         raise ValueError(f"has no offset: write {day}T{time}Z for UTC, or an offset such as +01:00")
     if time.endswith(":60"):
         raise ValueError("second 60 cannot be scheduled: write the first instant of the next minute")
-    digits = (fraction or "").rstrip("0")
-    if len(digits) > 6:
-        raise ValueError(f"is finer than a microsecond: write {day}T{time}.{digits[:6]}{offset.upper()}")
     try:
-        instant = datetime.fromisoformat(f"{day}T{time}.{digits:0<6}{offset.upper()}").astimezone(UTC)
+        instant = datetime.fromisoformat(f"{day}T{time}.{(fraction or '')[:6]:0<6}{offset.upper()}").astimezone(UTC)
     except (ValueError, OverflowError):
         raise ValueError("is no date and time that exists") from None
     if not EARLIEST <= instant < LATEST:

@@ -31,7 +31,6 @@ def test_the_least_that_a_job_needs() -> None:
         ("runAt", "2027-01-31T09:00:00", "invalid"),  # naive
         ("runAt", "2027-01-31T09:00:60Z", "invalid"),
         ("runAt", "2027-02-30T09:00:00Z", "invalid"),
-        ("runAt", "2027-01-31T09:00:00.0000001Z", "invalid"),
         ("runAt", "9000-01-01T00:00:00Z", "invalid"),
         ("runAt", "1999-12-31T23:59:59Z", "invalid"),
         ("runAt", "0000-01-01T00:00:00Z", "invalid"),

@@ -86,7 +86,8 @@ def _missed(going: Going, ticks: Ticks, policy: Catchup) -> Settlement | None:
     kept: tuple[datetime, ...] = ()
     if policy is Catchup.ALL:
         limit = min(KEPT_LIMIT, going.room + 1)  # the going one has its place already
-        run, *rest = _newest(ticks, claim.scheduled_for, now, oldest_allowed, limit)
+        # A lost attempt has begun: the newest runs however old it is.
+        run, *rest = _newest(ticks, claim.scheduled_for, now, min(oldest_allowed, newest), limit)
         kept = tuple(rest)
     # An attempt that died unsettled stands in the history as run: what is skipped begins after it.
     first = claim.scheduled_for if claim.attempt == 1 else ticks.next_after(claim.scheduled_for)
@@ -120,7 +121,10 @@ def _drop_chain(going: Going, ticks: Ticks) -> Settlement | None:
 
 
 def _newest(ticks: Ticks, first: datetime, now: datetime, oldest: datetime, limit: int) -> list[datetime]:
-    """The newest ticks in [max(first, oldest), now], at most `limit`, oldest first; at least one."""
+    """The newest ticks in [max(first, oldest), now], at most `limit`, oldest first; at least one.
+
+    `oldest` is no later than the newest tick.
+    """
     found: list[datetime] = []
     after = max(first, oldest) - _MICROSECOND
     until = now

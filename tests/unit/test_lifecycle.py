@@ -241,6 +241,18 @@ def test_a_retry_asks_again_only_where_the_first_attempt_never_settled() -> None
     assert settle(make_going(attempt=2, claimed_at=T0 + timedelta(seconds=30))) is None
 
 
+@pytest.mark.parametrize("catchup", Catchup)
+def test_ticks_beyond_the_window_whose_first_attempt_never_settled_leave_one_to_run(catchup: Catchup) -> None:
+    daily = {"every": "P1D", "anchor": "2026-12-01T09:00:00Z"}
+    day = timedelta(days=1)
+    late = T0 + 3 * day + timedelta(hours=5)
+    again = make_going(document=daily, claimed_at=late, attempt=2, catchup=catchup, catchup_window_seconds=3600)
+    settlement = settle(again)
+    assert settlement is not None
+    assert (settlement.release, settlement.scheduled_for, settlement.kept) == (False, T0 + 3 * day, ())
+    assert settlement.skip == Skip(first=T0 + day, last=T0 + 2 * day, count=2, reason=SkipReason.MISSED)
+
+
 def test_one_offs_are_never_missed() -> None:
     assert settle(make_going(recurring=False, claimed_at=T0 + timedelta(days=900))) is None
 

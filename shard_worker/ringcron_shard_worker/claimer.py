@@ -163,6 +163,8 @@ class Claimer:
         own = own_arcs(holding, self._handlers)
         peek = await self._store.peek(own, ring, self._handlers, self._peeked, arcs=bounds, horizon_seconds=lasts)
         self._bounds = UNBOUNDED if peek.beyond else bounds
+        if peek.beyond:
+            self._unbounded_due = now  # more of it may lie there, and a near peek would not see it
         self._reaper.look()
         if self._peeked is UNBOUNDED and (peek.lapse_seconds is None or peek.lapse_seconds > 0):
             self._reaper.saw_none_lapsed()

@@ -32,6 +32,8 @@ from ringcron.policies import next_cancelling_tick, overlapped
 from ringcron.records import record
 
 _FROM_SCHEDULE: Final = frozenset({Cause.SCHEDULE, Cause.CATCHUP, Cause.BUFFER})
+_BEFORE_ITS_INSTANT: Final = frozenset({Cause.MANUAL, Cause.REDRIVE})
+"""What runs of a one-off may begin before its runAt: one that was asked for, and the same once it had died."""
 
 
 @record(frozen=True, kw_only=True, slots=True)
@@ -164,11 +166,14 @@ def _next_occurrence(going: Going, outcome: RunOutcome, now: datetime) -> Comple
 
 def _after_one_off(going: Going, outcome: RunOutcome, now: datetime) -> Completion:
     claim, run_at = going.claim, going.definition.run_at
-    if claim.cause is Cause.MANUAL and run_at is not None and run_at > claim.decided_until:
-        next_run_at = first_run_at(claim.id, going.definition, run_at, now)
-        return _due(going, run_at, Cause.SCHEDULE, next_run_at, claim.decided_until, (), None)
+    decided_until = now
+    if claim.cause in _BEFORE_ITS_INSTANT and run_at is not None and run_at > claim.decided_until:
+        if not going.triggered:
+            next_run_at = first_run_at(claim.id, going.definition, run_at, now)
+            return _due(going, run_at, Cause.SCHEDULE, next_run_at, claim.decided_until, (), None)
+        decided_until = claim.decided_until  # its instant comes after the run that was asked for
     if going.triggered:
-        return _due(going, now, Cause.MANUAL, now, now, (), None)
+        return _due(going, now, Cause.MANUAL, now, decided_until, (), None)
     return _ended(going, JobState.CANCELLED if outcome is RunOutcome.CANCELLED else JobState.DONE, now)
 
 

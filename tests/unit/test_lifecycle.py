@@ -190,6 +190,23 @@ def test_a_one_off_triggered_early_still_runs_at_its_instant() -> None:
     assert (after.state, after.scheduled_for, after.cause) == (JobState.DUE, run_at, Cause.SCHEDULE)
 
 
+def test_a_one_off_triggered_early_that_died_and_was_redriven_still_runs_at_its_instant() -> None:
+    run_at = T0 + timedelta(hours=1)
+    early = make_going(recurring=False, cause=Cause.REDRIVE, scheduled_for=T0, run_at=run_at)
+    after = after_run(early, RunOutcome.SUCCEEDED, now=T0 + MINUTE, random=0)
+    assert (after.state, after.scheduled_for, after.cause) == (JobState.DUE, run_at, Cause.SCHEDULE)
+    at_its_instant = make_going(recurring=False, cause=Cause.REDRIVE, scheduled_for=T0, claimed_at=T0 + MINUTE)
+    assert after_run(at_its_instant, RunOutcome.SUCCEEDED, now=T0 + MINUTE, random=0).state is JobState.DONE
+
+
+def test_a_trigger_under_a_run_of_a_one_off_before_its_instant_does_not_wait_for_it() -> None:
+    run_at, now = T0 + timedelta(hours=1), T0 + MINUTE
+    early = make_going(recurring=False, cause=Cause.MANUAL, scheduled_for=T0, run_at=run_at, triggered=True)
+    after = after_run(early, RunOutcome.SUCCEEDED, now=now, random=0)
+    assert (after.state, after.cause, after.next_run_at) == (JobState.DUE, Cause.MANUAL, now)
+    assert after.decided_until == early.claim.decided_until, "or its instant, if it comes meanwhile, was run already"
+
+
 def test_a_late_occurrence_is_run_and_not_missed() -> None:
     """A41: however late a daily job is claimed, it is missed only once a later tick has passed as well."""
     daily = {"every": "P1D", "anchor": "2026-12-01T09:00:00Z"}

@@ -315,7 +315,7 @@ class WorkerStore:
         statement = pinned(name, parameters)
 
         async def work(connection: Connection) -> list[tuple[Any, ...]]:
-            if backend not in (None, link.generation):
+            if backend is not None and backend != link.generation:
                 return []
             return await rows_of(await connection.execute(statement, parameters, binary=True))
 

@@ -1,18 +1,24 @@
 """What is written of a run that has ended: pure.
 
-Invariant: what becomes of the job is decided by ringcron.lifecycle, from the row as it was read last.
+Invariant: what becomes of the job is decided by ringcron.lifecycle, from the row as it was read last. A cancel of the
+run that was accepted before its end is written is in that row (request_cancel.sql raises the revision): then nothing is
+tried again, however the run ended.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from datetime import datetime
 from random import random
+from typing import Final
 
 from ringcron.lifecycle import Completion, after_run
 from ringcron.models import Claim, JobState, RunOutcome
 from ringcron.store.answers import EndedRun
 from ringcron.store.claimed import Claimed
 from ringcron_shard_worker.execution import RunResult
+
+_TRIED_AGAIN: Final = frozenset({RunOutcome.FAILED, RunOutcome.TIMED_OUT, RunOutcome.INTERRUPTED})
 
 
 def ended_run(row: Claimed, result: RunResult, *, started_at: float, finished_at: float, now: datetime) -> EndedRun:
@@ -31,9 +37,21 @@ def ended_run(row: Claimed, result: RunResult, *, started_at: float, finished_at
     )
 
 
-def completion_of(row: Claimed, ended: EndedRun, now: datetime) -> Completion:
-    """What becomes of the job of a run that ended before its definition was read again as `row`."""
-    return _completion(row, ended.outcome, now, ended.error, ended.retry_after_seconds, ended.dead)
+def decided_again(row: Claimed, ended: EndedRun, now: datetime) -> EndedRun:
+    """The same run, decided by its row as it was read again. One that was handed back, its cancel asked for, was
+    cancelled; one that had ended keeps its own outcome."""
+    outcome = decisive(row, ended.outcome)
+    return dataclasses.replace(
+        ended,
+        revision=row.revision,
+        outcome=outcome if ended.outcome is RunOutcome.INTERRUPTED else ended.outcome,
+        completion=_completion(row, outcome, now, ended.error, ended.retry_after_seconds, ended.dead),
+    )
+
+
+def decisive(row: Claimed, outcome: RunOutcome) -> RunOutcome:
+    """The outcome by which is decided what becomes of the job of a run that ended with `outcome`."""
+    return RunOutcome.CANCELLED if row.cancel_requested and outcome in _TRIED_AGAIN else outcome
 
 
 def _completion(

@@ -25,7 +25,7 @@ from ringcron.store.claimed import Claimed, Undecodable
 from ringcron.store.worker import WorkerStore
 from ringcron_shard_worker.completer import Completer
 from ringcron_shard_worker.durations import Durations
-from ringcron_shard_worker.endings import buried, completion_of, ended_run
+from ringcron_shard_worker.endings import buried, decided_again, ended_run
 from ringcron_shard_worker.execution import Execution, RunControl, RunRequest, RunResult, StopReason
 from ringcron_shard_worker.execution.in_loop import Over
 from ringcron_shard_worker.leases import Held, Leases
@@ -226,8 +226,7 @@ class Runner:
             if isinstance(row, Undecodable):
                 self._bury(row.claim, row.revision, row.reason)
                 continue
-            completion = completion_of(row, ended, now)
-            decided.append(dataclasses.replace(ended, revision=row.revision, completion=completion))
+            decided.append(decided_again(row, ended, now))
         for job_id in by_id.keys() - {row.claim.id for row in rows}:
             self._leases.drop(by_id[job_id].claim)
         return decided

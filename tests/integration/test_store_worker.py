@@ -19,6 +19,8 @@ from ringcron.store.answers import EndedRun
 from ringcron.store.bounds import UNBOUNDED, Bounds, near
 from ringcron.store.claimed import Claimed, Undecodable
 from ringcron.store.worker import WorkerStore
+from ringcron_shard_worker.endings import decided_again
+from ringcron_sql import query
 from tests.support.jobs import add_job, add_many, database_now, row_of, runs_of, skips_of
 
 pytestmark = pytest.mark.store
@@ -270,6 +272,33 @@ async def test_a_definition_that_changed_meanwhile_is_decided_again(store: Worke
     assert (completed.written, len(completed.moved), completed.refused) == ((), 1, ())
     assert (await row_of(connection, job))["state"] == "claimed"
     assert await runs_of(connection, job) == []
+
+
+@pytest.mark.parametrize("outcome", ["failed", "timed_out", "interrupted", "succeeded"])
+async def test_a_run_whose_cancel_was_accepted_before_its_end_was_written_is_not_tried_again(
+    store: WorkerStore, connection: Connection, outcome: str
+) -> None:
+    """Its end was decided already, or a drain had stopped it: the worker looks at the row again before it writes."""
+    one_off = await add_job(connection)
+    recurring = await add_job(connection, schedule={"every": "PT1H", "anchor": "2026-01-01T00:00:00Z"})
+    runs = await ended(store, await claim(store), RunOutcome(outcome))
+    for run in runs:
+        asked = {"id": run.claim.id, "generation": run.claim.lease_generation}
+        cursor = await connection.execute(query("request_cancel"), asked)
+        assert [row[2] for row in await cursor.fetchall()] == [True]
+
+    moved = (await store.complete_runs(runs)).moved
+    rows = {row.claim.id: row for row in await decoded(store, [run.claim for run in moved])}
+    now = await database_now(connection)
+    await store.complete_runs([decided_again(rows[run.claim.id], run, now) for run in moved])
+
+    row, went_on = await row_of(connection, one_off), await row_of(connection, recurring)
+    assert row["state"] == ("done" if outcome == "succeeded" else "cancelled")
+    assert (went_on["state"], went_on["attempt"], went_on["cause"]) == ("due", 0, "schedule")
+    assert went_on["next_run_at"] > now
+    assert not went_on["cancel_requested"]
+    told = {run["outcome"] for job in (one_off, recurring) for run in await runs_of(connection, job)}
+    assert told == {"cancelled" if outcome == "interrupted" else outcome}
 
 
 async def test_renewing_moves_the_lease_and_tells_of_a_requested_cancel(

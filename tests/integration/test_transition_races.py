@@ -34,6 +34,7 @@ from ringcron.store.creating import NewJob, OnConflict
 from ringcron.store.pool import Pool
 from ringcron.store.within import OneTransaction
 from ringcron.store.worker import WorkerStore
+from ringcron_shard_worker.endings import decisive
 from tests.support.days import carve_days
 from tests.support.jobs import add_job, database_now, row_of, runs_of, skips_of
 from tests.support.waiting import until
@@ -160,9 +161,8 @@ def completing(outcome: RunOutcome) -> Act:
                 if not rows:
                     return "refused"
                 assert isinstance(rows[0], Claimed)
-                completion = after_run(
-                    rows[0].going, outcome, now=await database_now(scene.connection), random=1.0, error="boom"
-                )
+                decides, now = decisive(rows[0], outcome), await database_now(scene.connection)
+                completion = after_run(rows[0].going, decides, now=now, random=1.0, error="boom")
                 ended = EndedRun(
                     claim=scene.claim,
                     revision=rows[0].revision,

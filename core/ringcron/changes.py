@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from ringcron.errors import JobAlreadyClaimed, ScheduleError, WrongState
+from ringcron.errors import JobAlreadyClaimed, WrongState
 from ringcron.going import first_run_at
 from ringcron.models import PARKED, QUARANTINE_LOSSES, Cause, Definition, Job, JobState, Skip, SkipReason
 from ringcron.schedule import Schedule, parse_schedule
+from ringcron.undecided import ticks_passed, undecided_since
 
 _PARKED_STATES = frozenset({JobState.PAUSED, JobState.DEAD})
 
@@ -232,32 +233,12 @@ def follow_zone_rules(job: Job, now: datetime, *, tzdata: str) -> Change:
 
 
 def passed(job: Job, now: datetime, reason: SkipReason) -> Skip | None:
-    """The ticks up to `now` that nothing has decided, as one skip. None where there are none, or where the schedule
-    that named them cannot be read any more: that may be what the job died of, or what a patch takes away."""
-    return ticks_passed(job.definition.schedule, job.decided_until, now, reason)
+    """The ticks up to `now` that nothing has decided, as one skip. None where there are none or none can be named."""
+    return ticks_passed(job.definition.schedule, _since(job), now, reason)
 
 
-def ticks_passed(
-    document: Mapping[str, Any] | None, decided_until: datetime, now: datetime, reason: SkipReason
-) -> Skip | None:
-    """The same of a row that is known by these columns."""
-    try:
-        return skip_between(document, decided_until, now, reason)
-    except ScheduleError:
-        return None
-
-
-def skip_between(
-    document: Mapping[str, Any] | None, decided_until: datetime, now: datetime, reason: SkipReason
-) -> Skip | None:
-    """The ticks in (decided_until, now] of a stored schedule, as one skip. ScheduleError where it cannot be read."""
-    if document is None:
-        return None
-    schedule = parse_schedule(document)
-    first, last = schedule.next_after(decided_until), schedule.latest(decided_until, now)
-    if first is None or last is None:
-        return None
-    return Skip(first=first, last=last, count=schedule.count(decided_until, now), reason=reason)
+def _since(job: Job) -> datetime:
+    return undecided_since(job.cause, job.attempt, job.scheduled_for, job.decided_until)
 
 
 def _schedule(job: Job) -> Schedule | None:
@@ -269,7 +250,7 @@ def _triggered(job: Job, now: datetime) -> Job:
     tick that was kept, is brought forward instead: it is decided, and nothing else would remember it."""
     if job.attempt > 0 or job.cause is not Cause.SCHEDULE:
         return job
-    return dataclasses.replace(job, cause=Cause.MANUAL, scheduled_for=now)
+    return dataclasses.replace(job, cause=Cause.MANUAL, scheduled_for=now, decided_until=_since(job))
 
 
 def _at_next_tick(job: Job, schedule: Schedule, now: datetime, *, keep_state: bool = False) -> Job:

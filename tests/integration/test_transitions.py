@@ -17,9 +17,15 @@ from ringcron import changes
 from ringcron.changes import Change
 from ringcron.clock import DatabaseClock, SystemClock
 from ringcron.errors import JobAlreadyClaimed, WrongState
-from ringcron.models import Arc, Cause, Claim, Job, RunOutcome
+from ringcron.models import Arc, Cause, Claim, Definition, Job, RunOutcome
+from ringcron.slots import new_job_id
+from ringcron.store.acting import DeadFilter
+from ringcron.store.api import SESSION_OPTIONS, ApiStore
+from ringcron.store.batching import create_each
 from ringcron.store.bounds import UNBOUNDED
 from ringcron.store.changing import change_job
+from ringcron.store.creating import Creation, OnConflict
+from ringcron.store.pool import Pool
 from ringcron.store.worker import WorkerStore
 from tests.support.completing import finish
 from tests.support.jobs import add_job, database_now, row_of, runs_of, skips_of
@@ -114,6 +120,56 @@ async def test_pause_and_resume_of_a_recurring_job_skip_what_passed(connection: 
     assert resumed.state == "due"
     assert resumed.next_run_at == resumed.scheduled_for > await database_now(connection)
     assert resumed.pause_reason is None
+
+
+@pytest.mark.parametrize("how", ["pause, resume", "patch", "replace", "redrive", "redrive many"])
+async def test_ticks_of_a_claim_that_was_never_settled_are_skipped(
+    connection: Connection, worker: WorkerStore, database_url: str, how: str
+) -> None:
+    """A claim moves decided_until; whether it was handed back or lost, nothing after its tick was told."""
+    job_id = await recurring(connection)
+    first = (await row_of(connection, job_id))["scheduled_for"] - timedelta(hours=3)
+    await connection.execute(
+        "update jobs set scheduled_for = %s, next_run_at = %s, decided_until = %s, key = 'k' where id = %s",
+        (first, first, first - timedelta(minutes=1), job_id),
+    )
+    await connection.execute("insert into job_keys (key, job_id) values ('k', %s)", (job_id,))
+    assert await claim_all(worker)
+    if "redrive" in how:  # convicted: three attempts were lost before any of them was settled
+        await connection.execute(
+            "update jobs set state = 'dead', next_run_at = '9500-01-01Z', dead_reason = 'lost', lease_owner = null,"
+            " lease_until = null, claimed_at = null where id = %s",
+            (job_id,),
+        )
+    else:
+        await change_job(connection, job_id, pausing)
+        assert await worker.release_unknown_claims([]) == [job_id]
+        assert (await row_of(connection, job_id))["state"] == "paused", "the pause waited for the run"
+    now = await database_now(connection)
+    match how:
+        case "pause, resume":
+            await change_job(connection, job_id, changes.resume)
+        case "patch":
+            moved = {"every": "PT2H", "anchor": "2026-01-01T00:00:00Z"}
+            await change_job(connection, job_id, patching(schedule=moved))
+        case "replace":
+            later = now + HOUR
+            new = Definition(handler="noop", payload=None, run_at=later, key="k")
+            await create_each(
+                connection,
+                [Creation(new_job_id(now), new, later, "k", 1, now, later, OnConflict.REPLACE)],
+                first_try=True,
+            )
+        case "redrive":
+            await change_job(connection, job_id, changes.redrive)
+        case "redrive many":
+            pool = Pool(database_url, application_name="test", max_size=1, seconds=30, options=SESSION_OPTIONS)
+            wanted = DeadFilter(handler=None, tag=None, limit=5)
+            assert len(await ApiStore(pool, clock=SystemClock()).redrive_jobs(wanted, per_second=None)) == 1
+            await pool.close()
+    (skip,) = await skips_of(connection, job_id)
+    begun = "redrive" in how  # the runs of its lost attempts tell its own tick
+    assert (skip["first"], skip["last"], skip["count"]) == (first + HOUR * begun, first + 2 * HOUR, 3 - begun)
 
 
 async def test_resume_of_a_one_off_keeps_a_future_instant_and_runs_a_past_one_now(connection: Connection) -> None:

@@ -1,7 +1,8 @@
 """Random histories of one recurring job against a ledger: every tick is run once or lies in exactly one skip.
 
 The row is kept as the statements keep it (claim.sql, complete_runs.sql, reap_leases.sql, change_job.sql); what happens
-to it is drawn: slow runs, outages, retries that cross the next tick, pauses, triggers, lost workers, drains.
+to it is drawn: slow runs, outages, retries that cross the next tick, pauses, triggers, drains, workers that are lost
+(also before they settle), claims that are handed back, deaths and redrives.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ from ringcron.policies import settle
 from ringcron.schedule import parse_schedule
 
 T0 = datetime(2026, 12, 1, 9, 0, tzinfo=UTC)
+RUNS = ["run", "run", "fail", "lose", "lose early", "hand back", "die early", "drain"]
+ASKS = ["pause", "resume", "trigger", "redrive"]
 FROM_SCHEDULE = {Cause.SCHEDULE, Cause.CATCHUP, Cause.BUFFER}
 
 
@@ -98,8 +101,8 @@ class History:
         if cause is not Cause.MANUAL:
             assert self.fate.setdefault(tick, "run") == "run", tick
 
-    def claim(self) -> Going | None:
-        """claim.sql and settle_claims.sql."""
+    def claim(self, *, settled: bool = True) -> Going | None:
+        """claim.sql and settle_claims.sql. Not `settled`: what the claim finds out is never written."""
         if self.job.state is not JobState.DUE:
             return None
         assert self.job.next_run_at is not None
@@ -117,12 +120,13 @@ class History:
         if first and self.job.cause is Cause.SCHEDULE:
             self._set(decided_until=max(self.job.decided_until, self.now))
         going = self._going()
-        settlement = settle(going)
+        settlement = settle(going) if settled else None
         if settlement is None:
             return going
         self._skip(settlement.skip)
-        if settlement.restart:
+        if self.job.attempt > 1 and settlement.scheduled_for != self.job.scheduled_for:
             self._ran(self.job.scheduled_for, self.job.cause)
+        if settlement.restart:
             self._set(attempt=1, decided_until=self.now, occurrences=self.job.occurrences + 1)
         self._set(scheduled_for=settlement.scheduled_for, cause=settlement.cause, kept=settlement.kept or None)
         if settlement.release:
@@ -183,11 +187,26 @@ class History:
             after_current=dict(after.after_current) if after.after_current else None,
         )
 
-    def lose(self) -> None:
-        """reap_leases.sql: the worker never came back; never convicted here."""
+    def lose(self, *, convicted: bool = False) -> None:
+        """reap_leases.sql: the worker never came back."""
+        if convicted:
+            self._free(JobState.DEAD, None)
+            self._set(after_current=None)
+        else:
+            self._take_back(self.now)
+
+    def hand_back(self) -> None:
+        """release_unknown_claims.sql: the answer of the claim never came."""
+        self._set(
+            attempt=self.job.attempt - 1,
+            occurrences=self.job.occurrences - (self.job.attempt == 1 and self.job.cause in FROM_SCHEDULE),
+        )
+        self._take_back(self.job.next_run_at)
+
+    def _take_back(self, next_run_at: datetime | None) -> None:
         paused = "pause" in (self.job.after_current or {})
         left = {wish: value for wish, value in (self.job.after_current or {}).items() if wish != "pause"}
-        self._free(JobState.PAUSED if paused else JobState.DUE, self.now)
+        self._free(JobState.PAUSED if paused else JobState.DUE, next_run_at)
         self._set(after_current=left or None)
 
     def change(self, change: Change) -> None:
@@ -204,15 +223,18 @@ class History:
         if self.job.cause is not Cause.MANUAL:
             waiting.add(self.job.scheduled_for)
         assert not waiting & self.fate.keys(), waiting & self.fate.keys()
+        until = self.job.decided_until
+        if self.job.cause is Cause.SCHEDULE:  # the next claim settles what came after its tick
+            until = min(until, self.job.scheduled_for)
         for tick in self.ticks.upcoming(T0 - timedelta(microseconds=1), 100_000 // 60):
-            if tick > self.job.decided_until:
+            if tick > until:
                 break
             assert (tick in self.fate) != (tick in waiting), tick
 
 
 events = st.lists(
     st.tuples(
-        st.sampled_from(["run", "run", "fail", "lose", "drain", "pause", "resume", "trigger"]),
+        st.sampled_from(RUNS + ASKS),
         st.floats(0, 400),
         st.floats(0, 200),
         st.sampled_from(["none", "none", "none", "pause", "trigger", "resume"]),
@@ -229,7 +251,10 @@ def test_no_history_loses_or_doubles_a_tick(
 
     def ask(what: str) -> None:
         job, now = history.job, history.now
-        if what == "pause":
+        if what == "redrive" or job.state is JobState.DEAD:
+            if (what, job.state) == ("redrive", JobState.DEAD):
+                history.change(changes.redrive(job, now))
+        elif what == "pause":
             history.change(changes.pause(job, now, reason=None, by=None))
         elif what == "resume":
             history.change(changes.resume(job, now))
@@ -238,14 +263,16 @@ def test_no_history_loses_or_doubles_a_tick(
 
     for what, idle, taken, meanwhile in drawn:
         history.now += timedelta(seconds=idle)
-        if what in ("pause", "resume", "trigger"):
+        if what in ASKS:
             ask(what)
-        elif history.claim() is not None:
+        elif history.claim(settled=what not in ("lose early", "hand back", "die early")) is not None:
             history.now += timedelta(seconds=taken / 2)
             ask(meanwhile)
             history.now += timedelta(seconds=taken / 2)
-            if what == "lose":
-                history.lose()
+            if what == "hand back":
+                history.hand_back()
+            elif what in ("lose", "lose early", "die early"):
+                history.lose(convicted=what == "die early")
             else:
                 outcomes = {"run": RunOutcome.SUCCEEDED, "fail": RunOutcome.FAILED, "drain": RunOutcome.INTERRUPTED}
                 history.finish(outcomes[what])

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ringcron.errors import JobAlreadyClaimed, KeyExists
-from ringcron.models import Definition, JobState
+from ringcron.models import Cause, Definition, JobState
 from ringcron.slots import new_job_id
 from ringcron.store.creating import Created, Creation, OnConflict, Outcome, Stored
 from ringcron.store.keyed import Holder, decide, replacing_at
@@ -36,6 +36,9 @@ def holder(state: JobState, *, claimed: bool = False) -> Holder:
         state=state,
         next_run_at=NOW,
         schedule=None,
+        scheduled_for=NOW,
+        cause=Cause.SCHEDULE,
+        attempt=0,
         decided_until=NOW,
         updated_at=NOW,
         claimed=claimed,

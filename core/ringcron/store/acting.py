@@ -16,15 +16,16 @@ from uuid import UUID
 import orjson
 from psycopg.rows import dict_row
 
-from ringcron.changes import Change, ticks_passed
+from ringcron.changes import Change
 from ringcron.errors import RunFinished, RunNotFound, WrongState
-from ringcron.models import Job, SkipReason
+from ringcron.models import Cause, Job, SkipReason
 from ringcron.store.audit import Act, record
 from ringcron.store.calls import Calls
 from ringcron.store.changing import Decide, change_job
 from ringcron.store.connection import Connection
 from ringcron.store.creating import read_job
 from ringcron.store.rows import document_of
+from ringcron.undecided import ticks_passed, undecided_since
 from ringcron_sql import query
 
 REDRIVE_BATCH: Final = 500
@@ -146,7 +147,8 @@ class Acting(Calls):
 def _again(row: dict[str, Any], at: datetime) -> dict[str, Any]:
     """A row of lock_dead_jobs as redrive_jobs takes it."""
     schedule = document_of(row["schedule"])
-    skip = ticks_passed(schedule, row["decided_until"], row["now"], SkipReason.DEAD)
+    since = undecided_since(Cause(row["cause"]), row["attempt"], row["scheduled_for"], row["decided_until"])
+    skip = ticks_passed(schedule, since, row["now"], SkipReason.DEAD)
     return {
         "id": str(row["id"]),
         "next_run_at": at.isoformat(),

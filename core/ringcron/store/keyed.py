@@ -21,9 +21,8 @@ import orjson
 import structlog
 from psycopg.rows import dict_row
 
-from ringcron.changes import skip_between
 from ringcron.errors import JobAlreadyClaimed, KeyExists, RingcronError, ScheduleError
-from ringcron.models import Job, JobState, Skip, SkipReason
+from ringcron.models import Cause, Job, JobState, Skip, SkipReason
 from ringcron.schedule import parse_schedule
 from ringcron.store.connection import Connection
 from ringcron.store.creating import (
@@ -39,6 +38,7 @@ from ringcron.store.creating import (
     skip_parameters,
 )
 from ringcron.store.rows import WITHOUT_NEXT_RUN, document_of
+from ringcron.undecided import skip_between, undecided_since
 from ringcron_sql import query
 
 _log = structlog.get_logger(__name__)
@@ -55,6 +55,9 @@ class Holder:
     state: JobState
     next_run_at: datetime
     schedule: Mapping[str, Any] | None
+    scheduled_for: datetime
+    cause: Cause
+    attempt: int
     decided_until: datetime
     updated_at: datetime
     claimed: bool
@@ -233,6 +236,9 @@ def _holder(row: Mapping[str, Any], *, locked: bool) -> Holder:
         state=state,
         next_run_at=row["next_run_at"],
         schedule=document_of(row["schedule"]),
+        scheduled_for=row["scheduled_for"],
+        cause=Cause(row["cause"]),
+        attempt=row["attempt"],
         decided_until=row["decided_until"],
         updated_at=row["updated_at"],
         claimed=state is JobState.CLAIMED and not locked,
@@ -263,8 +269,9 @@ def passed_ticks(holder: Holder, now: datetime) -> Skip | None:
     if holder.state is JobState.DONE:
         return None
     reason = _PASSED.get(holder.state, SkipReason.RESCHEDULED)
+    since = undecided_since(holder.cause, holder.attempt, holder.scheduled_for, holder.decided_until)
     try:
-        return skip_between(holder.schedule, holder.decided_until, now, reason)
+        return skip_between(holder.schedule, since, now, reason)
     except ScheduleError as fault:
         _log.warning("the old schedule cannot be read: no skip is written", job_id=str(holder.id), fault=str(fault))
         return None

@@ -1,8 +1,18 @@
 -- After a claim whose answer never came: hand back what this worker holds but does not know of. The owner is this
 -- incarnation alone, so nobody else's claim can be meant. The attempt is given back; no run was started.
+-- What waited for the run (after_current: cancel, pause) takes effect. decided_until stays where the claim moved it: cause,
+-- attempt and scheduled_for tell that nothing was settled (ringcron.undecided).
 -- Index: jobs_claimed.
 update jobs j
-set state = 'due',
+set state = case
+        when j.after_current ? 'cancel' then 'cancelled' when j.after_current ? 'pause' then 'paused' else 'due' end,
+    next_run_at = case
+        when j.after_current ? 'cancel' then clock_timestamp()
+        when j.after_current ? 'pause' then timestamptz '9500-01-01 00:00:00+00'
+        else j.next_run_at end,
+    pause_reason = case when not j.after_current ? 'cancel' then j.after_current #>> '{pause,reason}' end,
+    paused_by = case when not j.after_current ? 'cancel' then j.after_current #>> '{pause,by}' end,
+    after_current = case when not j.after_current ? 'cancel' then nullif(j.after_current - 'pause', '{}') end,
     attempt = greatest(j.attempt - 1, 0),
     occurrences = greatest(j.occurrences - (j.attempt = 1 and j.cause in ('schedule', 'catchup', 'buffer'))::int, 0),
     lease_owner = null,

@@ -215,13 +215,13 @@ def cancel_after_current(job: Job, now: datetime) -> Change:
 def follow_zone_rules(job: Job, now: datetime, *, tzdata: str) -> Change:
     """A waiting tick is chosen anew by the zone rules of version `tzdata`; where it moves, the job moves with it.
 
-    Ticks that were decided stay decided. A job whose tick has come already, or that waits for anything but a tick of
-    its schedule, only notes the version: its next tick will follow the new rules anyhow.
+    Ticks that were decided stay decided. A job whose tick has come already (its jitter may not be over), or that waits
+    for anything but a tick of its schedule, only notes the version: its next tick will follow the new rules anyhow.
     """
     definition = dataclasses.replace(job.definition, tzdata=tzdata)
     schedule = _schedule(job)
     waits = job.state is JobState.DUE and job.attempt == 0 and job.cause is Cause.SCHEDULE
-    if schedule is None or not waits or job.next_run_at is None or job.next_run_at <= now:
+    if schedule is None or not waits or job.next_run_at is None or min(job.next_run_at, job.scheduled_for) <= now:
         return Change(job=_with_next(dataclasses.replace(job, definition=definition)))
     following = schedule.next_after(max(job.decided_until, now))
     if following is None:

@@ -16,7 +16,7 @@ import pytest
 from ringcron import changes
 from ringcron.clock import SystemClock
 from ringcron.errors import JobNotFound, StoreUnavailable, WrongState
-from ringcron.models import Definition, JobState
+from ringcron.models import Cause, Definition, JobState
 from ringcron.slots import new_job_id
 from ringcron.store.acting import DeadFilter
 from ringcron.store.api import SESSION_OPTIONS, ApiStore
@@ -165,6 +165,48 @@ async def test_acts_whose_answers_were_lost_are_done(
     assert [each.slot for each in redriven] == [jobs[1].slot]
     states = sorted(state for _, state, _ in await jobs_of(connection))
     assert states == ["cancelled", "dead", "due"]  # no more than the limit
+
+
+async def test_a_trigger_whose_answer_was_lost_runs_once_though_a_worker_came_between(
+    pool: Pool, store: ApiStore, connection: psycopg.AsyncConnection[Any]
+) -> None:
+    """The second try finds the job claimed, and must not take that for a run to wait for."""
+    _, job = await store.insert_job(await new_job(store), OnConflict.ERROR)
+    losing = LosesAnswers(pool, 1)
+
+    async def claimed_meanwhile() -> None:
+        await connection.execute(
+            "update jobs set state = 'claimed', attempt = 1, lease_owner = 'w', lease_generation = 1, "
+            "claimed_at = now(), lease_until = now() + interval '1 minute'"
+        )
+
+    losing.recover = claimed_meanwhile  # type: ignore[method-assign]
+    job, change = await ApiStore(losing, clock=SystemClock()).change_job(job.id, changes.trigger)
+    assert (job.state, job.revision, job.after_current, change.waits) == (JobState.CLAIMED, 2, None, False)
+
+    job, change = await ApiStore(LosesAnswers(pool, 1), clock=SystemClock()).change_job(job.id, changes.trigger)
+    assert (job.revision, job.after_current, change.waits) == (3, {"trigger": True}, True)
+
+
+async def test_a_change_that_did_not_land_is_made_though_another_had_its_revision(
+    pool: Pool, store: ApiStore, connection: psycopg.AsyncConnection[Any]
+) -> None:
+    _, job = await store.insert_job(await new_job(store), OnConflict.ERROR)
+
+    class LostBeforeTheCommit(LosesAnswers):
+        @asynccontextmanager
+        async def connection(self) -> AsyncIterator[Connection]:
+            async with super().connection() as connection, connection.transaction(force_rollback=self._losses > 0):
+                yield connection
+
+    losing = LostBeforeTheCommit(pool, 1)
+
+    async def paused_meanwhile() -> None:
+        await store.change_job(job.id, lambda job, now: changes.pause(job, now, reason=None, by=None))
+
+    losing.recover = paused_meanwhile  # type: ignore[method-assign]
+    after, _ = await ApiStore(losing, clock=SystemClock()).change_job(job.id, changes.trigger)
+    assert (after.state, after.cause, after.revision) == (JobState.DUE, Cause.MANUAL, 3)
 
 
 @pytest.mark.parametrize("on_conflict", list(OnConflict))

@@ -1,7 +1,7 @@
 """What a person does to jobs and runs, as calls of the API: change one job, redrive many, cancel a run.
 
-Invariant: each call may be tried again after a lost connection. A change is decided anew on the row as it then is; one
-that is refused because its first try had landed, which the revision tells, counts as done.
+Invariant: each call may be tried again after a lost connection. A change is decided anew on the row as it then is, unless
+an earlier try of it had landed: the row's updated_at tells, whatever workers did to the row since.
 """
 
 from __future__ import annotations
@@ -17,13 +17,12 @@ import orjson
 from psycopg.rows import dict_row
 
 from ringcron.changes import Change
-from ringcron.errors import RunFinished, RunNotFound, WrongState
+from ringcron.errors import RunFinished, RunNotFound
 from ringcron.models import Cause, Job, SkipReason
 from ringcron.store.audit import Act, record
 from ringcron.store.calls import Calls
-from ringcron.store.changing import Decide, change_job
+from ringcron.store.changing import Decide, change_locked
 from ringcron.store.connection import Connection
-from ringcron.store.creating import read_job
 from ringcron.store.rows import document_of
 from ringcron.undecided import ticks_passed, undecided_since
 from ringcron_sql import query
@@ -52,25 +51,35 @@ class Redriven:
     next_run_at: datetime
 
 
+class _Landed(Exception):
+    """An earlier try of the same change had landed, unanswered."""
+
+    def __init__(self, job: Job, change: Change) -> None:
+        super().__init__(job.id)
+        self.job = job
+        self.change = change
+
+
 class Acting(Calls):
     """Calls that change jobs which exist already."""
 
     async def change_job(self, job_id: UUID, decide: Decide, act: Act | None = None) -> tuple[Job, Change]:
         """The job after the change. `act`: for the audit log. Raises JobNotFound and whatever `decide` raises."""
-        tried: list[Change] = []
+        tried: list[tuple[Job, Change]] = []
 
-        def decide_noting(job: Job, now: datetime) -> Change:
-            tried.append(decide(job, now))
-            return tried[-1]
+        def decide_unless_landed(job: Job, now: datetime) -> Change:
+            for after, change in tried:
+                if job.updated_at == after.updated_at:
+                    raise _Landed(job, change)
+            return decide(job, now)
 
         async def work(connection: Connection) -> tuple[Job, Change]:
             try:
-                return await change_job(connection, job_id, decide_noting, act)
-            except WrongState:
-                landed = await read_job(connection, job_id) if tried else None
-                if landed is None or landed.revision != tried[0].job.revision:
-                    raise
-                return landed, tried[0]
+                async with connection.transaction():
+                    tried.append(await change_locked(connection, job_id, decide_unless_landed, act))
+            except _Landed as landed:
+                return landed.job, landed.change
+            return tried[-1]
 
         return await self._run(work)
 

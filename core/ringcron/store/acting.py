@@ -1,7 +1,7 @@
 """What a person does to jobs and runs, as calls of the API: change one job, redrive many, cancel a run.
 
-Invariant: each call may be tried again after a lost connection. A change is decided anew on the row as it then is, unless
-an earlier try of it had landed: the row's updated_at tells, whatever workers did to the row since.
+Invariant: each call may be tried again after a lost connection. A change is decided anew on the row as it then is,
+unless an earlier try of it had landed: the row's updated_at tells, whatever workers did to the row since.
 """
 
 from __future__ import annotations

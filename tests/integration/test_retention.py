@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
+from uuid import UUID
 
 import psycopg
 import pytest
 
+from ringcron.clock import SystemClock
+from ringcron.models import Definition
+from ringcron.slots import new_job_id
+from ringcron.store.connection import transact
+from ringcron.store.creating import Created, NewJob, OnConflict
+from ringcron.store.keyed import create
 from ringcron.store.layout import DAY
 from ringcron.store.link import PINNED_PLANS
 from ringcron.store.pool import Pool
@@ -16,6 +24,7 @@ from ringcron_sql import query
 from tests.support.jobs import add_job, add_many, database_now, row_of
 from tests.support.layouts import keep_up_for, layout, make_upkeep, names, partition_of
 from tests.support.plans import explain
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.store
 
@@ -120,6 +129,55 @@ async def test_keys_and_tags_of_ended_jobs_leave_with_their_day(pool: Pool, conn
     assert await cursor.fetchall() == [("handed-on", live), ("live", live), ("young", young)]
     cursor = await connection.execute("select tag, job_id from job_tags order by job_id")
     assert sorted(await cursor.fetchall()) == sorted([("a", live), ("a", young)])
+
+
+async def test_a_job_that_is_brought_back_while_its_day_leaves_keeps_its_key_and_tags(
+    pool: Pool, connection: Connection
+) -> None:
+    today = await keep_up_for(connection, 9, JOBS)
+    job = await add_job(connection, due_in=-8 * 86400.0, state="done", key="k", tags=["t"])
+    await connection.execute("insert into job_keys values ('k', %s)", (job,))
+    await connection.execute("insert into job_tags values ('t', %s)", (job,))
+    now = await database_now(connection)
+    definition = Definition(handler="log", payload=None, run_at=now + DAY, key="k", tags=("t",))
+    new = NewJob(id=new_job_id(now), definition=definition, created_at=now, scheduled_for=now + DAY)
+
+    bounds = {"from_at": today - 8 * DAY, "until_at": today - 7 * DAY, "after": UUID(int=0)}
+
+    async def work(connection: Connection) -> None:
+        await connection.execute(query("sweep_keys"), bounds)
+
+    async def somebody_waits() -> bool:
+        cursor = await connection.execute(
+            "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+        )
+        return await cursor.fetchone() is not None
+
+    async with pool.connection() as api:
+        async with api.transaction():
+            assert (await create(api, new, OnConflict.REPLACE, first_try=True))[0] is Created.REPLACED
+            sweep = asyncio.create_task(transact(pool, work, repeatable=True, give_up_after=0.0, clock=SystemClock()))
+            await until(somebody_waits, what="the sweep waits for the create")
+        await sweep
+
+    row = await row_of(connection, job)
+    assert (row["state"], row["key"]) == ("due", "k")
+    for table in ("job_keys", "job_tags"):
+        cursor = await connection.execute(f"select job_id from {table}")
+        assert await cursor.fetchall() == [(job,)]
+
+
+async def test_the_sweep_of_keys_reads_one_day(pool: Pool, connection: Connection) -> None:
+    today = await keep_up_for(connection, 9, JOBS)
+    await add_many(connection, 2000, due_in=-8 * 86400.0)
+    await connection.execute("update jobs set state = 'done', key = id::text")
+    await connection.execute("insert into job_keys select key, id from jobs")
+    await connection.execute("analyze jobs, job_keys")
+    bounds = {"from_at": today - 8 * DAY, "until_at": today - 7 * DAY, "after": UUID(int=0)}
+    plan = await explain(connection, query("sweep_keys"), bounds)
+    assert plan.partitions_of("jobs") == {f"jobs_d{today - 8 * DAY:%Y%m%d}"}
+    assert "jobs_pkey" in plan.indexes
+    assert plan.sequential <= {"job_tags"}, "it is empty"
 
 
 async def test_runs_and_skips_leave_by_whole_days(pool: Pool, connection: Connection) -> None:

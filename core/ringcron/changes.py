@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from ringcron.errors import JobAlreadyClaimed, WrongState
+from ringcron.errors import JobAlreadyClaimed, ScheduleError, WrongState
 from ringcron.going import first_run_at
 from ringcron.models import PARKED, QUARANTINE_LOSSES, Cause, Definition, Job, JobState, Skip, SkipReason
 from ringcron.schedule import Schedule, parse_schedule
-from ringcron.undecided import ticks_passed, undecided_since
+from ringcron.undecided import given_up, ticks_passed, undecided_since, waiting_ticks
 
 _PARKED_STATES = frozenset({JobState.PAUSED, JobState.DEAD})
 
@@ -31,17 +31,17 @@ class Change:
     """
 
     job: Job
-    skip: Skip | None = None
+    skips: tuple[Skip, ...] = ()
     waits: bool = False
     reaped: bool = False
     released: bool = False
 
 
 def followed_by(first: Change, second: Change) -> Change:
-    """Both as one. `second` was decided on the job that `first` left; at most one of them passes ticks over."""
+    """Both as one. `second` was decided on the job that `first` left."""
     return Change(
         job=second.job,
-        skip=first.skip or second.skip,
+        skips=first.skips + second.skips,
         waits=first.waits or second.waits,
         reaped=first.reaped or second.reaped,
         released=first.released or second.released,
@@ -103,12 +103,12 @@ def resume(job: Job, now: datetime) -> Change:
     if schedule is None:
         instant = job.scheduled_for if job.attempt == 0 else now
         return Change(job=_due(job, now, next_run_at=first_run_at(job.id, job.definition, instant, now)))
-    skip = passed(job, now, SkipReason.PAUSED)
+    skips = passed(job, now, SkipReason.PAUSED)
     if job.cause is not Cause.SCHEDULE or job.attempt > 0:
         # What it was waiting with is decided: no claim may ask again whether it was missed.
         cause = Cause.CATCHUP if job.cause is Cause.SCHEDULE else job.cause
-        return Change(job=_due(job, now, next_run_at=now, decided_until=now, cause=cause), skip=skip)
-    return Change(job=_at_next_tick(job, schedule, now), skip=skip)
+        return Change(job=_due(job, now, next_run_at=now, decided_until=now, cause=cause), skips=skips)
+    return Change(job=_at_next_tick(job, schedule, now), skips=skips)
 
 
 def trigger(job: Job, now: datetime) -> Change:
@@ -143,7 +143,7 @@ def redrive(job: Job, now: datetime, *, delay_seconds: float = 0.0) -> Change:
         dead_reason=None,
         decided_until=job.decided_until if job.definition.schedule is None else now,
     )
-    return Change(job=again, skip=passed(job, now, SkipReason.DEAD))
+    return Change(job=again, skips=passed(job, now, SkipReason.DEAD))
 
 
 def patch(job: Job, definition: Definition, now: datetime, *, after_current: bool) -> Change:
@@ -161,7 +161,7 @@ def patch(job: Job, definition: Definition, now: datetime, *, after_current: boo
         return _patch_after_current(job, definition, now, after_current)
     if not moved:
         return Change(job=_with_next(_changed(job, now, definition=definition)), reaped=reaped)
-    skip = passed(job, now, SkipReason.RESCHEDULED)
+    skips = _left_behind(job, now)
     waiting = (job.after_current or {}).get("pause")
     job = _changed(
         job,
@@ -181,7 +181,7 @@ def patch(job: Job, definition: Definition, now: datetime, *, after_current: boo
         job = _at_next_tick(job, parse_schedule(definition.schedule), now, keep_state=True)
     if job.state is JobState.DUE and waiting is not None:  # what was to run before the pause is given up
         job = dataclasses.replace(job, state=JobState.PAUSED, pause_reason=waiting["reason"], paused_by=waiting["by"])
-    return Change(job=_with_next(job), skip=skip, reaped=reaped)
+    return Change(job=_with_next(job), skips=skips, reaped=reaped)
 
 
 def _patch_after_current(job: Job, definition: Definition, now: datetime, after_current: bool) -> Change:
@@ -232,9 +232,20 @@ def follow_zone_rules(job: Job, now: datetime, *, tzdata: str) -> Change:
     return Change(job=_changed(job, now, definition=definition, scheduled_for=following, next_run_at=moved))
 
 
-def passed(job: Job, now: datetime, reason: SkipReason) -> Skip | None:
-    """The ticks up to `now` that nothing has decided, as one skip. None where there are none or none can be named."""
-    return ticks_passed(job.definition.schedule, _since(job), now, reason)
+def passed(job: Job, now: datetime, reason: SkipReason) -> tuple[Skip, ...]:
+    """The ticks up to `now` that nothing has decided. None where there are none or none can be named."""
+    skip = ticks_passed(job.definition.schedule, _since(job), now, reason)
+    return () if skip is None else (skip,)
+
+
+def _left_behind(job: Job, now: datetime) -> tuple[Skip, ...]:
+    """The same, and the ticks that wait their turn: what a job leaves behind with its schedule."""
+    waiting = waiting_ticks(job.cause, job.attempt, job.scheduled_for, job.kept, begun=job.begun)
+    try:
+        schedule = _schedule(job)
+        return () if schedule is None else given_up(schedule, waiting, _since(job), now, SkipReason.RESCHEDULED)
+    except ScheduleError:
+        return ()
 
 
 def _since(job: Job) -> datetime:

@@ -30,6 +30,7 @@ from ringcron.going import Going, first_run_at
 from ringcron.models import Cause, Claim, Definition, JobState, OnExhausted, Overlap, RunOutcome, Skip, SkipReason
 from ringcron.policies import next_cancelling_tick, overlapped
 from ringcron.records import record
+from ringcron.undecided import given_up
 
 _FROM_SCHEDULE: Final = frozenset({Cause.SCHEDULE, Cause.CATCHUP, Cause.BUFFER})
 _BEFORE_ITS_INSTANT: Final = frozenset({Cause.MANUAL, Cause.REDRIVE})
@@ -54,6 +55,11 @@ class Completion:
     give_back: bool = False  # the occurrence no longer counts as claimed
     patched: bool = False  # the schedule that waited in after_current takes the place of the old one
     after_current: Mapping[str, Any] | None = None  # what still waits, for the end of a later run
+    given_up: tuple[Skip, ...] = ()  # the ticks that a patched schedule leaves behind
+
+    @property
+    def skips(self) -> tuple[Skip, ...]:
+        return self.given_up if self.skip is None else (self.skip, *self.given_up)
 
 
 def backoff_seconds(definition: Definition, attempt: int, random: float) -> float:
@@ -179,21 +185,19 @@ def _after_one_off(going: Going, outcome: RunOutcome, now: datetime) -> Completi
 
 def _rescheduled(going: Going, outcome: RunOutcome, now: datetime) -> Completion:
     """A patch of the schedule waited for this run: the chain ends, and the new schedule's first tick comes next."""
-    skip = None
+    left: tuple[Skip, ...] = ()
     if going.ticks is not None:
-        newest = going.ticks.latest(going.claim.decided_until, now)
-        if newest is not None:
-            skip = going.skip_after(going.claim.decided_until, newest, SkipReason.RESCHEDULED)
+        left = given_up(going.ticks, going.kept, going.claim.decided_until, now, SkipReason.RESCHEDULED)
     moves = going.after_current["patch"]
     patched = dataclasses.replace(going, kept=(), ticks=moves["ticks"])
     if moves["ticks"] is None:
         run_at: datetime = moves["run_at"]
         next_run_at = first_run_at(going.claim.id, going.definition, run_at, now)
-        completion = _due(patched, run_at, Cause.SCHEDULE, next_run_at, now, (), skip)
-        return dataclasses.replace(completion, patched=True)
+        completion = _due(patched, run_at, Cause.SCHEDULE, next_run_at, now, (), None)
+        return dataclasses.replace(completion, patched=True, given_up=left)
     claim = dataclasses.replace(going.claim, decided_until=now, cause=Cause.MANUAL)
     completion = _next_occurrence(dataclasses.replace(patched, claim=claim), outcome, now)
-    return dataclasses.replace(completion, skip=skip, patched=True)
+    return dataclasses.replace(completion, patched=True, given_up=left)
 
 
 def _same(

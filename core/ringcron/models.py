@@ -164,6 +164,8 @@ class Job:
     dead_reason: str | None
     created_at: datetime
     updated_at: datetime
+    begun: bool = False
+    """Known under the row's lock only: a run of the occurrence was handed back, though no attempt of it counts."""
 
 
 QUARANTINE_LOSSES: Final = 2

@@ -156,8 +156,8 @@ class Completer:
             if ended.completion.state is JobState.DEAD:
                 metrics.DEAD.inc()
                 _log.error("job is dead", job=str(ended.claim.id), reason=ended.completion.dead_reason)
-            if ended.completion.skip is not None:
-                metrics.OCCURRENCES_MISSED[ended.completion.skip.reason].inc(ended.completion.skip.count)
+            for skip in ended.completion.skips:
+                metrics.OCCURRENCES_MISSED[skip.reason].inc(skip.count)
         if any(ended.completion.state is JobState.DUE for ended in completed.written):
             self._due_again()
         for ended, _ in completed.refused:
@@ -176,9 +176,10 @@ def _bare(ended: EndedRun, fault: str) -> EndedRun:
         result=None,
         completion=dataclasses.replace(
             completion,
-            state=JobState.DEAD if completion.skip is not None or completion.kept else completion.state,
+            state=JobState.DEAD if completion.skips or completion.kept else completion.state,
             kept=(),
             skip=None,
-            dead_reason=text if completion.skip or completion.kept or completion.dead_reason else None,
+            given_up=(),
+            dead_reason=text if completion.skips or completion.kept or completion.dead_reason else None,
         ),
     )

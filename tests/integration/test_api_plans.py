@@ -199,9 +199,18 @@ async def test_the_holders_of_keys_are_found_one_by_one(any_statistics: Connecti
         assert rows_read(plan) == 1  # of one look-up: of several, 15 shows the mean, in whole rows
 
 
+async def test_what_was_handed_back_is_looked_up_by_id(any_statistics: Connection) -> None:
+    plan = await explain(
+        any_statistics, query("find_handed_back"), {"ids": [await one_of(any_statistics, "due")]}, analyze=True
+    )
+    assert plan.partitions_of("runs") == await partitions(any_statistics, "runs")
+    assert plan.indexes >= {"jobs_pkey"}  # no run is stored: their partitions are empty
+    assert rows_read(plan) <= 1
+
+
 async def test_replace_stays_in_one_partition(any_statistics: Connection) -> None:
     new = await new_job(any_statistics)
-    skip = {"skip_first": None, "skip_last": None, "skip_count": 0, "skip_reason": None}
+    skip: dict[str, Any] = {"skips": []}
     held = {"held_next_run_at": new.next_run_at, "decided_until": new.now}
     rows = orjson.dumps([record_of(new, await one_of(any_statistics, "due")) | held | skip]).decode()
     parameters = {"rows": rows, "first_at": new.next_run_at, "last_at": new.next_run_at}

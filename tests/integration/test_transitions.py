@@ -145,7 +145,6 @@ async def test_ticks_of_a_claim_that_was_never_settled_are_skipped(
         await change_job(connection, job_id, pausing)
         assert await worker.release_unknown_claims([]) == [job_id]
         assert (await row_of(connection, job_id))["state"] == "paused", "the pause waited for the run"
-    now = await database_now(connection)
     match how:
         case "pause, resume":
             await change_job(connection, job_id, changes.resume)
@@ -153,13 +152,7 @@ async def test_ticks_of_a_claim_that_was_never_settled_are_skipped(
             moved = {"every": "PT2H", "anchor": "2026-01-01T00:00:00Z"}
             await change_job(connection, job_id, patching(schedule=moved))
         case "replace":
-            later = now + HOUR
-            new = Definition(handler="noop", payload=None, run_at=later, key="k")
-            await create_each(
-                connection,
-                [Creation(new_job_id(now), new, later, "k", 1, now, later, OnConflict.REPLACE)],
-                first_try=True,
-            )
+            await replace_by_key(connection)
         case "redrive":
             await change_job(connection, job_id, changes.redrive)
         case "redrive many":
@@ -170,6 +163,48 @@ async def test_ticks_of_a_claim_that_was_never_settled_are_skipped(
     (skip,) = await skips_of(connection, job_id)
     begun = "redrive" in how  # the runs of its lost attempts tell its own tick
     assert (skip["first"], skip["last"], skip["count"]) == (first + HOUR * begun, first + 2 * HOUR, 3 - begun)
+
+
+@pytest.mark.parametrize(
+    "how", ["patch", "patch after current", "replace", "handed back, patch", "handed back, replace"]
+)
+async def test_ticks_that_wait_their_turn_are_told_when_the_schedule_goes(
+    connection: Connection, worker: WorkerStore, how: str
+) -> None:
+    """One waits to be run, two are kept; a skip `overlap` told the fourth before, the fifth passed since."""
+    job_id = await recurring(connection)
+    first = (await row_of(connection, job_id))["scheduled_for"] - timedelta(hours=5)
+    await connection.execute(
+        "update jobs set scheduled_for = %s, next_run_at = now(), decided_until = %s, kept = %s, cause = 'buffer',"
+        " key = 'k' where id = %s",
+        (first, first + 3 * HOUR, [first + HOUR, first + 2 * HOUR], job_id),
+    )
+    await connection.execute("insert into job_keys (key, job_id) values ('k', %s)", (job_id,))
+    if "handed back" in how:
+        await finish(worker, (await claim_all(worker))[0], RunOutcome.INTERRUPTED)
+    if how == "patch after current":
+        (claim,) = await claim_all(worker)
+        moved = {"every": "PT2H", "anchor": "2026-01-01T00:00:00Z"}
+        await change_job(connection, job_id, patching(schedule=moved, after_current=True))
+        await finish(worker, claim, now=await database_now(connection))
+    elif "patch" in how:
+        await change_job(connection, job_id, patching(schedule={"every": "PT2H", "anchor": "2026-01-01T00:00:00Z"}))
+    else:
+        await replace_by_key(connection)
+    run = how != "patch" and how != "replace"  # its run tells the first
+    skips = sorted(await skips_of(connection, job_id), key=lambda skip: skip["first"])
+    assert [(skip["first"], skip["last"], skip["count"], skip["reason"]) for skip in skips] == [
+        (first + HOUR * run, first + 2 * HOUR, 3 - run, "rescheduled"),
+        (first + 4 * HOUR, first + 4 * HOUR, 1, "rescheduled"),
+    ]
+    assert (await row_of(connection, job_id))["kept"] is None
+
+
+async def replace_by_key(connection: Connection) -> None:
+    now = await database_now(connection)
+    new = Definition(handler="noop", payload=None, run_at=now + HOUR, key="k")
+    create = Creation(new_job_id(now), new, now + HOUR, "k", 1, now, now + HOUR, OnConflict.REPLACE)
+    await create_each(connection, [create], first_try=True)
 
 
 async def test_resume_of_a_one_off_keeps_a_future_instant_and_runs_a_past_one_now(connection: Connection) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from ringcron.lifecycle import after_run
 from ringcron.models import Claim, JobState, RunOutcome
 from ringcron.store.answers import EndedRun
@@ -9,12 +11,14 @@ from ringcron.store.claimed import Claimed
 from ringcron.store.worker import WorkerStore
 
 
-async def finish(worker: WorkerStore, claim: Claim, outcome: RunOutcome = RunOutcome.SUCCEEDED) -> JobState:
-    """Complete the claim's run, decided on its row as it is now; the state of the job afterwards."""
+async def finish(
+    worker: WorkerStore, claim: Claim, outcome: RunOutcome = RunOutcome.SUCCEEDED, *, now: datetime | None = None
+) -> JobState:
+    """Complete the claim's run, decided on its row as it is now; the state of the job afterwards. It ends at once or
+    at `now`, of the database's clock."""
     (row,) = await worker.read_claimed([claim])
     assert isinstance(row, Claimed)
-    now = claim.decided_until
-    completion = after_run(row.going, outcome, now=now, random=0.5, error="boom")
+    completion = after_run(row.going, outcome, now=now or claim.decided_until, random=0.5, error="boom")
     ended = EndedRun(
         claim=claim,
         revision=row.revision,

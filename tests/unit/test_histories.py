@@ -2,7 +2,7 @@
 
 The row is kept as the statements keep it (claim.sql, complete_runs.sql, reap_leases.sql, change_job.sql); what happens
 to it is drawn: slow runs, outages, retries that cross the next tick, pauses, triggers, drains, workers that are lost
-(also before they settle), claims that are handed back, deaths and redrives.
+(also before they settle), claims that are handed back, deaths and redrives, and at last a patch of the schedule.
 """
 
 from __future__ import annotations
@@ -49,6 +49,7 @@ class History:
         self.ticks = parse_schedule(document)
         self.now = T0 - timedelta(seconds=1)
         self.fate: dict[datetime, str] = {}
+        self.handed_back: set[datetime] = set()
         definition = Definition(
             handler="h",
             payload=None,
@@ -174,7 +175,10 @@ class History:
         goes_on = after.scheduled_for == occurrence and after.state in (JobState.DUE, JobState.PAUSED)
         if not goes_on or (after.attempt == 0 and outcome is not RunOutcome.INTERRUPTED):
             self._ran(occurrence, cause)
-        self._skip(after.skip)
+        if outcome is RunOutcome.INTERRUPTED:
+            self.handed_back.add(occurrence)
+        for skip in after.skips:
+            self._skip(skip)
         due = after.next_run_at or self.now
         self._free(after.state, max(due, self.now + timedelta(seconds=after.delay_seconds)))
         self._set(
@@ -211,11 +215,22 @@ class History:
 
     def change(self, change: Change) -> None:
         """change_job.sql."""
-        self._skip(change.skip)
+        for skip in change.skips:
+            self._skip(skip)
         self.job = change.job
         if self.job.state is JobState.DUE:
             assert self.job.next_run_at is not None
             self._set(next_run_at=max(self.now, self.job.next_run_at))
+
+    def end(self) -> None:
+        """A patch takes the schedule away: every tick that had come has runs, also of a chain that ends, or a skip."""
+        job = dataclasses.replace(self.job, begun=self.job.scheduled_for in self.handed_back)
+        if (job.attempt > 0 or job.begun or job.cause is Cause.REDRIVE) and job.cause is not Cause.MANUAL:
+            self._ran(job.scheduled_for, job.cause)
+        definition = dataclasses.replace(job.definition, schedule=None, run_at=self.now + timedelta(days=1))
+        self.change(changes.patch(job, definition, self.now, after_current=False))
+        for tick in self.ticks.upcoming(T0 - timedelta(microseconds=1), 100_000 // 60):
+            assert (tick in self.fate) == (tick <= self.now), tick
 
     def check(self) -> None:
         """The ledger against the schedule."""
@@ -277,3 +292,4 @@ def test_no_history_loses_or_doubles_a_tick(
                 outcomes = {"run": RunOutcome.SUCCEEDED, "fail": RunOutcome.FAILED, "drain": RunOutcome.INTERRUPTED}
                 history.finish(outcomes[what])
         history.check()
+    history.end()

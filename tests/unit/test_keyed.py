@@ -39,6 +39,7 @@ def holder(state: JobState, *, claimed: bool = False) -> Holder:
         scheduled_for=NOW,
         cause=Cause.SCHEDULE,
         attempt=0,
+        kept=(),
         decided_until=NOW,
         updated_at=NOW,
         claimed=claimed,

@@ -317,6 +317,16 @@ def test_what_waits_for_the_run_takes_effect_at_its_end() -> None:
     assert ends(RunOutcome.SUCCEEDED, patch=one_off) == (JobState.DUE, T0 + timedelta(days=1), 0)
 
 
+def test_a_patch_that_waited_for_the_run_tells_the_ticks_that_waited_their_turn() -> None:
+    kept = tuple(T0 + n * MINUTE for n in (1, 2))
+    hourly = {"ticks": parse_schedule({"every": "PT1H", "anchor": "2026-12-01T00:00:00Z"}), "run_at": None}
+    going = dataclasses.replace(make_going(kept=kept, cause=Cause.CATCHUP), after_current={"patch": hourly})
+    claim = dataclasses.replace(going.claim, decided_until=T0 + 2 * MINUTE)
+    after = after_run(dataclasses.replace(going, claim=claim), RunOutcome.SUCCEEDED, now=T0 + 4 * MINUTE, random=0)
+    assert (after.scheduled_for, after.kept) == (T0 + timedelta(hours=1), ())
+    assert after.skips == (Skip(first=T0 + MINUTE, last=T0 + 4 * MINUTE, count=4, reason=SkipReason.RESCHEDULED),)
+
+
 def test_a_run_that_was_handed_back_is_not_missed() -> None:
     """It had begun: whatever the policy, and however late the next claim comes, the same occurrence runs again."""
     for catchup in Catchup:

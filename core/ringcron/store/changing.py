@@ -6,6 +6,7 @@ of a change and a claim exactly one sees the other. `ringcron.changes` decides; 
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any
@@ -18,7 +19,8 @@ from ringcron.errors import JobNotFound
 from ringcron.models import Job, JobState
 from ringcron.store.audit import Act, record
 from ringcron.store.connection import Connection
-from ringcron.store.creating import definition_parameters, read_job, skip_parameters
+from ringcron.store.creating import definition_parameters, read_job
+from ringcron.undecided import waits_unattempted
 from ringcron_sql import query
 
 Decide = Callable[[Job, datetime], Change]
@@ -45,6 +47,9 @@ async def change_locked(
     job = None if held is None else await read_job(connection, job_id)
     if held is None or job is None:
         raise JobNotFound(f"no job has the id {job_id}")
+    if waits_unattempted(job.cause, job.attempt):
+        cursor = await connection.execute(query("find_handed_back"), {"ids": [job_id]})
+        job = dataclasses.replace(job, begun=await cursor.fetchone() is not None)
     change = decide(job, held[3])
     await connection.execute(query("change_job"), _parameters(change, held_next_run_at=held[0]))
     if act is not None:
@@ -55,7 +60,7 @@ async def change_locked(
 
 
 def _parameters(change: Change, *, held_next_run_at: datetime) -> dict[str, Any]:
-    job, skip = change.job, change.skip
+    job = change.job
     definition = definition_parameters(job.definition)
     if isinstance(job.definition.payload, orjson.Fragment):
         definition["payload"] = None  # as it was read: the stored one stays
@@ -79,5 +84,5 @@ def _parameters(change: Change, *, held_next_run_at: datetime) -> dict[str, Any]
         "dead_reason": job.dead_reason,
         "reaped": change.reaped,
         "released": change.released,
-        **skip_parameters(skip),
+        "skips": orjson.dumps(change.skips).decode(),
     }

@@ -20,7 +20,7 @@ from ringcron.models import Claim, Skip
 from ringcron.store.answers import Completed, EndedRun
 
 _OCCURRENCE: Final = ("scheduled_for", "cause", "attempt", "decided_until")
-_RARE: Final = ("kept", "dead_reason", "give_back", "patched", "after_current")
+_RARE: Final = ("kept", "dead_reason", "give_back", "patched", "after_current", "given_up")
 _DAY: Final = timedelta(days=1) - timedelta(microseconds=1)
 _log = structlog.get_logger(__name__)
 

@@ -19,7 +19,7 @@ from psycopg.rows import dict_row
 
 from ringcron.errors import RingcronError
 from ringcron.going import first_run_at
-from ringcron.models import Cause, Definition, Job, JobState, Skip
+from ringcron.models import Cause, Definition, Job, JobState
 from ringcron.slots import slot_of
 from ringcron.store.connection import Connection
 from ringcron.store.rows import job_from_row, passed_on
@@ -158,16 +158,6 @@ async def insert_many(connection: Connection, together: Sequence[NewJob], *, fir
 async def _landed(connection: Connection, together: Sequence[NewJob]) -> dict[UUID, Job]:
     found = [await read_job(connection, new.id) for new in together]
     return {job.id: job for job in found if job is not None}
-
-
-def skip_parameters(skip: Skip | None) -> dict[str, Any]:
-    """A skip as the parameters of a statement that writes one; a count of 0 writes none."""
-    return {
-        "skip_first": None if skip is None else skip.first,
-        "skip_last": None if skip is None else skip.last,
-        "skip_count": 0 if skip is None else skip.count,
-        "skip_reason": None if skip is None else skip.reason.value,
-    }
 
 
 def record_of(new: NewJob, job_id: UUID) -> dict[str, Any]:

@@ -35,10 +35,9 @@ from ringcron.store.creating import (
     insert_many,
     read_job,
     record_of,
-    skip_parameters,
 )
 from ringcron.store.rows import WITHOUT_NEXT_RUN, document_of
-from ringcron.undecided import skip_between, undecided_since
+from ringcron.undecided import given_up, undecided_since, waiting_ticks, waits_unattempted
 from ringcron_sql import query
 
 _log = structlog.get_logger(__name__)
@@ -58,6 +57,7 @@ class Holder:
     scheduled_for: datetime
     cause: Cause
     attempt: int
+    kept: tuple[datetime, ...]
     decided_until: datetime
     updated_at: datetime
     claimed: bool
@@ -239,6 +239,7 @@ def _holder(row: Mapping[str, Any], *, locked: bool) -> Holder:
         scheduled_for=row["scheduled_for"],
         cause=Cause(row["cause"]),
         attempt=row["attempt"],
+        kept=tuple(row["kept"] or ()),
         decided_until=row["decided_until"],
         updated_at=row["updated_at"],
         claimed=state is JobState.CLAIMED and not locked,
@@ -252,29 +253,33 @@ def _holder(row: Mapping[str, Any], *, locked: bool) -> Holder:
 async def _replace(connection: Connection, replacing: Sequence[tuple[Holder, Creation]]) -> None:
     if not replacing:
         return
+    await connection.execute(query("prefer_indexes"))
+    waiting = [holder.id for holder, _ in replacing if waits_unattempted(holder.cause, holder.attempt)]
+    begun = await _ids(connection, "find_handed_back", waiting) if waiting else set()
     rows = [
         record_of(one.new, holder.id)
         | {"held_next_run_at": holder.next_run_at, "decided_until": one.new.now}
-        | skip_parameters(passed_ticks(holder, one.new.now))
+        | {"skips": left_behind(holder, one.new.now, begun=holder.id in begun)}
         for holder, one in replacing
     ]
     due = [holder.next_run_at for holder, _ in replacing]
-    await connection.execute(query("prefer_indexes"))
     parameters = {"rows": orjson.dumps(rows).decode(), "first_at": min(due), "last_at": max(due)}
     await connection.execute(query("replace_jobs"), parameters)
 
 
-def passed_ticks(holder: Holder, now: datetime) -> Skip | None:
-    """The ticks up to `now` that nothing has decided and that a new definition will not run."""
-    if holder.state is JobState.DONE:
-        return None
+def left_behind(holder: Holder, now: datetime, *, begun: bool) -> tuple[Skip, ...]:
+    """The ticks up to `now` that nothing has decided, and those that waited their turn: a new definition will run none.
+    `begun`: a run of what the holder waits with was handed back."""
+    if holder.state is JobState.DONE or holder.schedule is None:
+        return ()
     reason = _PASSED.get(holder.state, SkipReason.RESCHEDULED)
     since = undecided_since(holder.cause, holder.attempt, holder.scheduled_for, holder.decided_until)
+    waiting = waiting_ticks(holder.cause, holder.attempt, holder.scheduled_for, holder.kept, begun=begun)
     try:
-        return skip_between(holder.schedule, since, now, reason)
+        return given_up(parse_schedule(holder.schedule), waiting, since, now, reason)
     except ScheduleError as fault:
         _log.warning("the old schedule cannot be read: no skip is written", job_id=str(holder.id), fault=str(fault))
-        return None
+        return ()
 
 
 async def find_landed(connection: Connection, ids: list[UUID]) -> set[UUID]:

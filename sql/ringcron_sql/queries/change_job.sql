@@ -1,5 +1,5 @@
 -- Write down what a person did to a job, over the row version that the caller has locked and read. A lapsed lease is
--- reaped (run row `lost`), passed ticks leave a skip, and tags follow the definition. A due row never goes below now.
+-- reaped (run row `lost`), passed ticks leave skips, and tags follow the definition. A due row never goes below now.
 -- Index: primary key (held_next_run_at prunes); job_tags_by_job; primary key of job_keys.
 with held as materialized (
     select j.id, j.next_run_at, j.key, j.lease_generation, j.lease_owner, j.claimed_at, j.attempt, j.scheduled_for, j.cause
@@ -45,10 +45,9 @@ ran as (
     where %(reaped)s),
 skipped as (
     insert into skips (job_id, decided_at, first, last, count, reason)
-    select held.id, clock_timestamp(), %(skip_first)s::timestamptz, %(skip_last)s::timestamptz, %(skip_count)s::bigint,
-           %(skip_reason)s::text
+    select held.id, clock_timestamp(), s.first, s.last, s.count, s.reason
     from held
-    where %(skip_count)s::bigint > 0),
+    cross join json_to_recordset(%(skips)s::json) as s (first timestamptz, last timestamptz, count bigint, reason text)),
 untagged as (
     delete from job_tags t
     using held

@@ -12,7 +12,7 @@ with ended as materialized (
         state text, following timestamptz, delay float8, scheduled_for timestamptz, cause text, attempt integer,
         decided_until timestamptz, kept timestamptz[], dead_reason text, give_back boolean, patched boolean,
         after_current jsonb,
-        skip_first timestamptz, skip_last timestamptz, skip_count bigint, skip_reason text)),
+        skip_first timestamptz, skip_last timestamptz, skip_count bigint, skip_reason text, given_up json)),
 held as materialized (
     select e.*, j.claimed_at, j.ran_attempt, j.ran_for, j.ran_cause, j.current_revision
     from ended e
@@ -71,5 +71,10 @@ skipped as (
     insert into skips (job_id, decided_at, first, last, count, reason)
     select held.id, clock_timestamp(), held.skip_first, held.skip_last, held.skip_count, held.skip_reason
     from held
-    where held.skip_count > 0 and held.revision = held.current_revision)
+    where held.skip_count > 0 and held.revision = held.current_revision
+    union all
+    select held.id, clock_timestamp(), s.first, s.last, s.count, s.reason
+    from held
+    cross join json_to_recordset(held.given_up) as s (first timestamptz, last timestamptz, count bigint, reason text)
+    where held.given_up is not null and held.revision = held.current_revision)
 select held.id, held.lease_generation, held.revision = held.current_revision from held

@@ -1,5 +1,5 @@
 -- Give jobs, whose rows the caller has locked and read, new definitions: all of each, as a PUT. Whatever state they were in
--- they are due again. A lapsed lease is reaped first (run row `lost`); ticks that passed undecided leave a skip.
+-- they are due again. A lapsed lease is reaped first (run row `lost`); ticks that passed undecided or waited their turn leave skips.
 -- json, not jsonb: all payloads together may have more than jsonb can hold.
 -- Index: primary key (first_at and last_at prune); job_tags_by_job.
 with given as materialized (
@@ -11,7 +11,7 @@ with given as materialized (
         max_lost integer, timeout double precision, overlap text, catchup text, catchup_window double precision,
         jitter double precision, on_exhausted text, tzdata text, traceparent text, tracestate text,
         alert_after_late double precision, alert_if_no_success double precision,
-        decided_until timestamptz, skip_first timestamptz, skip_last timestamptz, skip_count bigint, skip_reason text)),
+        decided_until timestamptz, skips json)),
 held as materialized (
     select g.*, j.state, j.lease_generation, j.lease_owner, j.claimed_at, j.attempt, j.ran_for, j.cause
     from given g
@@ -51,9 +51,9 @@ ran as (
     where held.state = 'claimed'),
 skipped as (
     insert into skips (job_id, decided_at, first, last, count, reason)
-    select held.id, clock_timestamp(), held.skip_first, held.skip_last, held.skip_count, held.skip_reason
+    select held.id, clock_timestamp(), s.first, s.last, s.count, s.reason
     from held
-    where held.skip_count > 0),
+    cross join json_to_recordset(held.skips) as s (first timestamptz, last timestamptz, count bigint, reason text)),
 untagged as (
     delete from job_tags t
     using held

@@ -86,7 +86,8 @@ def explain(job: Job, facts: Facts) -> Explanation:
         case JobState.DEAD:
             return Explanation(
                 reason=Reason.DEAD,
-                sentence=f"It is dead until a person redrives or deletes it: {job.dead_reason or 'nobody knows why'}.",
+                sentence=f"It is dead until a person redrives or deletes it: "
+                f"{_first_line(job.dead_reason) or 'nobody knows why'}.",
                 fields={"dead_reason": job.dead_reason, "attempt": job.attempt},
             )
         case JobState.CANCELLED:
@@ -160,7 +161,7 @@ def _ahead(job: Job, facts: Facts, fields: Mapping[str, Any]) -> Explanation:
     fields = {**fields, "seconds_left": seconds_left}
     if job.attempt > 0:
         most = job.definition.retry.max_attempts
-        error = (facts.error or "no error is known").strip()[:_ERROR_SHOWN]
+        error = _first_line(facts.error) or "no error is known"
         return Explanation(
             reason=Reason.BACK_OFF,
             sentence=f"Attempt {job.attempt} of {most} did not succeed ({error}); the next one is at {at}.",
@@ -215,6 +216,12 @@ def _lag(worker: WorkerReport, handler: str, facts: Facts) -> tuple[int, float]:
     """How many due jobs of the handler lie in the worker's slice, and how many seconds the oldest has waited."""
     mine = [late for late in facts.late_slots if _owns(worker, handler, late[0])]
     return sum(due for _, due, _ in mine), max((seconds for _, _, seconds in mine), default=0.0)
+
+
+def _first_line(error: str | None) -> str:
+    """What an error was, fit for a sentence: causes and frames stand below its first line."""
+    lines = (error or "").strip().splitlines() or [""]
+    return lines[0][:_ERROR_SHOWN]
 
 
 def _span(seconds: float) -> str:

@@ -8,7 +8,10 @@ from datetime import UTC, datetime
 import pytest
 from rich.text import Text
 
+from ringcron.cli.job_views import print_runs
 from ringcron.cli.tables import print_fields, print_table, shown
+from ringcron.client import Run
+from ringcron.models import Cause, RunOutcome
 
 ROWS = [("日本", "x" * 70, None), ("a", "é\x1b[2J", datetime(2027, 1, 31, 9, 0, 0, 999_999, tzinfo=UTC))]
 CLEAN = r"é\x1b[2J"
@@ -31,6 +34,37 @@ def test_nothing_is_said_of_no_rows_but_on_standard_error(capsys: pytest.Capture
 def test_fields_without_a_value_are_left_out(capsys: pytest.CaptureFixture[str]) -> None:
     print_fields({"job": "a", "name": None, "tags": (), "next run": "b", "zero": 0})
     assert capsys.readouterr().out.splitlines() == ["job       a", "next run  b", "zero      0"]
+
+
+def test_a_list_has_a_line_for_each_element(capsys: pytest.CaptureFixture[str]) -> None:
+    print_fields({"job": "a", "why dead": ["ValueError: no", "  line\x1b 3"], "empty": []})
+    assert capsys.readouterr().out.splitlines() == [
+        "job       a",
+        "why dead  ValueError: no",
+        r"            line\x1b 3",
+    ]
+
+
+def test_of_the_error_of_a_run_the_first_line_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    error = 'ZeroDivisionError: division by zero\n  File "jobs.py", line 3, in divide\n    ~~^~~'
+    start = datetime(2027, 1, 31, 9, tzinfo=UTC)
+    run = Run(
+        run_id="a.1",
+        attempt=1,
+        scheduled_for=start,
+        cause=Cause.SCHEDULE,
+        worker_id="w-1",
+        lease_generation=1,
+        started_at=start,
+        finished_at=start,
+        outcome=RunOutcome.FAILED,
+        error=error,
+        result=None,
+    )
+    print_runs([run])
+    out = capsys.readouterr().out
+    assert "ZeroDivisionError: division by zero" in out
+    assert "~~^~~" not in out
 
 
 def test_a_terminal_cuts_cells_and_lines(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -57,6 +57,15 @@ def test_in_back_off() -> None:
     assert (found.fields["attempt"], found.fields["max_attempts"], found.fields["error"]) == (2, 5, "HTTP 503")
 
 
+def test_of_an_error_the_first_line_is_in_the_sentence() -> None:
+    error = 'ZeroDivisionError: division by zero\n  File "jobs.py", line 3, in divide\n    ~~^~~'
+    waiting = because(job_of(attempt=2), after_seconds=-8, error=error)
+    assert " did not succeed (ZeroDivisionError: division by zero); " in waiting.sentence
+    dead = because(job_of(state=JobState.DEAD, dead_reason=error))
+    assert dead.sentence.endswith("deletes it: ZeroDivisionError: division by zero.")
+    assert (waiting.fields["error"], dead.fields["dead_reason"]) == (error, error)
+
+
 def test_about_to_be_claimed() -> None:
     found = because(job_of(), after_seconds=0.5)
     assert (found.reason, found.sentence) == (Reason.DUE, "It is due and about to be claimed by w-1.00000001.")

@@ -42,7 +42,7 @@ def print_job(job: Job, *, upcoming: Sequence[Any] = ()) -> None:
             "key": job.key,
             "tags": job.tags,
             "state": job.state,
-            "why dead": job.dead_reason,
+            "why dead": None if job.dead_reason is None else job.dead_reason.splitlines(),
             "why paused": job.pause_reason,
             "paused by": job.paused_by,
             "next run": job.next_run_at,
@@ -127,5 +127,5 @@ def _took(duration: timedelta) -> str:
 
 def _said(run: Run) -> str | None:
     if run.error is not None:
-        return (run.error.splitlines() or [""])[-1]  # of a traceback the last line says what it was
+        return (run.error.splitlines() or [""])[0]  # what it was; causes and frames stand below
     return None if run.result is None else json.dumps(run.result, ensure_ascii=False)

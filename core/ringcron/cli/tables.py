@@ -33,12 +33,17 @@ def print_table(headers: Sequence[str], rows: Iterable[Sequence[Any]], *, empty:
 
 
 def print_fields(fields: Mapping[str, Any]) -> None:
-    """One line for each field that has a value; values are never cut."""
-    named = {name: shown(value) for name, value in fields.items()}
-    width = max(cell_len(name) for name, text in named.items() if text)
-    for name, text in named.items():
-        if text:
-            typer.echo(typer.style(set_cell_size(name, width), bold=True) + _GAP + text)
+    """One line for each field that has a value, or one for each element of a list; values are never cut."""
+    named = {
+        name: [shown(element) for element in value] if isinstance(value, list) else [shown(value)]
+        for name, value in fields.items()
+    }
+    named = {name: lines for name, lines in named.items() if any(lines)}
+    width = max(map(cell_len, named))
+    for name, (first, *others) in named.items():
+        typer.echo(typer.style(set_cell_size(name, width), bold=True) + _GAP + first)
+        for line in others:
+            typer.echo(" " * width + _GAP + line)
 
 
 def shown(value: Any) -> str:

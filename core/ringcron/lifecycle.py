@@ -192,8 +192,11 @@ def _rescheduled(going: Going, outcome: RunOutcome, now: datetime) -> Completion
     patched = dataclasses.replace(going, kept=(), ticks=moves["ticks"])
     if moves["ticks"] is None:
         run_at: datetime = moves["run_at"]
-        next_run_at = first_run_at(going.claim.id, going.definition, run_at, now)
-        completion = _due(patched, run_at, Cause.SCHEDULE, next_run_at, now, (), None)
+        if going.triggered and run_at > now:  # the run that was asked for does not wait for the new instant
+            completion = _due(patched, now, Cause.MANUAL, now, now, (), None)
+        else:
+            next_run_at = first_run_at(going.claim.id, going.definition, run_at, now)
+            completion = _due(patched, run_at, Cause.SCHEDULE, next_run_at, now, (), None)
         return dataclasses.replace(completion, patched=True, given_up=left)
     claim = dataclasses.replace(going.claim, decided_until=now, cause=Cause.MANUAL)
     completion = _next_occurrence(dataclasses.replace(patched, claim=claim), outcome, now)

@@ -315,6 +315,9 @@ def test_what_waits_for_the_run_takes_effect_at_its_end() -> None:
     assert ends(RunOutcome.FAILED, patch=hourly) == (JobState.DUE, T0 + timedelta(hours=1), 0)
     one_off = {"ticks": None, "run_at": T0 + timedelta(days=1)}
     assert ends(RunOutcome.SUCCEEDED, patch=one_off) == (JobState.DUE, T0 + timedelta(days=1), 0)
+    assert ends(RunOutcome.SUCCEEDED, patch=one_off, trigger=True) == (JobState.DUE, now, 0)
+    passed = {"ticks": None, "run_at": T0}
+    assert ends(RunOutcome.SUCCEEDED, patch=passed, trigger=True) == (JobState.DUE, T0, 0)
 
 
 def test_a_patch_that_waited_for_the_run_tells_the_ticks_that_waited_their_turn() -> None:

@@ -106,6 +106,12 @@ async def test_the_overview_says_what_does_not_run_and_why(
     await report(database_url, "b.1", (200, 4095), epoch=3)
     await report(database_url, "c.1", (100, 199), epoch=3, report_seconds=0.1)
     await connection.execute("update workers set seen_at = now() - interval '2 seconds' where worker_id = 'c.1'")
+    # a.0 died and came back as a.1; of d.1's name there is none, and others have taken over some of its slots.
+    await report(database_url, "a.0", (0, 99))
+    await report(database_url, "d.1", (90, 110))
+    await connection.execute(
+        "update workers set seen_at = now() - interval '2 minutes' where worker_id in ('a.0', 'd.1')"
+    )
     await add_job(connection, due_in=-125, slot=150)
     await add_job(connection, due_in=-1, slot=50)
     await add_job(connection, due_in=30, slot=50)
@@ -114,14 +120,16 @@ async def test_the_overview_says_what_does_not_run_and_why(
     assert "slots 100–199 have no owner since" in page.text
     assert re.search("c.1 (went silent|stopped reporting)", page.text)  # the latter after 15 s
     shown = tiles(page)
-    assert (shown["due now"], shown["due next minute"], shown["workers"], shown["dead"]) == ("2", "1", "2 / 3", "0")
+    assert (shown["due now"], shown["due next minute"], shown["workers"], shown["dead"]) == ("2", "1", "2 / 4", "0")
     assert "no owner" in page.text
     rows = [told["id"] for tag, told in page.tags if tag == "tr" and "id" in told]
     assert rows[:3] == ["r-nobody", "r-a.1", "r-b.1"]
     shards = await browser.get("/dashboard/shards")
     assert re.search(r"150 no owner 2 min (\d+ s )?1", shards.text)
     workers = await browser.get("/dashboard/workers")
-    assert re.search("silent since|gone last report", workers.text)
+    assert re.search("c.1 (silent since|gone last report)", workers.text)
+    assert re.search("d.1 gone last report [0-9:]+ UTC; of what it held, slots 100–110 have no owner", workers.text)
+    assert "a.0" not in workers.text
 
 
 async def test_a_handler_that_nobody_has_is_named(browser: Browser, connection: Connection, database_url: str) -> None:

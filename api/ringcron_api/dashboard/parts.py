@@ -90,7 +90,7 @@ def _tiles(picture: Picture) -> Markup:
     snapshot, alarms = picture.snapshot, picture.alarms
     wanted = "–" if picture.spike is None else number(picture.spike.desired_capacity)
     oldest = max((late.lag_seconds for late in snapshot.lag.slots), default=0.0)
-    alive, known = len(picture.alive), len(picture.workers) + len(picture.gone)
+    alive, known = len(picture.alive), picture.known
     tiles = (
         ("oldest wait", span(oldest) if snapshot.due else "0 s", "/dashboard/shards", f"l{level_of(oldest)}"),
         ("due now", number(snapshot.due, capped=snapshot.capped), "/dashboard/jobs?state=due&order=nextRunAt", ""),

@@ -50,6 +50,12 @@ class Picture:
         return tuple(worker for worker in self.workers if not worker.silent)
 
     @property
+    def known(self) -> int:
+        """Workers that live, and names under which one lately lived and none does."""
+        names = {worker.name for worker in self.workers} | {gone.name for gone in self.gone}
+        return len(self.alive) + len(names - {worker.name for worker in self.alive})
+
+    @property
     def capacity(self) -> int:
         """Places of the workers that claim."""
         return sum(worker.capacity for worker in self.alive if not worker.draining)

@@ -6,13 +6,14 @@ from typing import Final
 
 from ringcron.models import WorkerReport
 from ringcron.slots import SLOT_COUNT
+from ringcron.store.looking import GoneWorker
 from ringcron_api.dashboard.heat import since, worst_of
 from ringcron_api.dashboard.layout import row
 from ringcron_api.dashboard.markup import Markup, tag
 from ringcron_api.dashboard.phrases import clock, number, slots, span
 from ringcron_api.dashboard.picture import Picture
 from ringcron_api.dashboard.ring_drawing import late_words
-from ringcron_api.shards import Held, arcs_of
+from ringcron_api.shards import Held, RingView, arcs_of
 
 LEASE_REPORTS: Final = 3
 """A worker reports so many times in the length of a lease."""
@@ -26,10 +27,21 @@ def worker_rows(picture: Picture) -> dict[str, Markup]:
         rows[gone.worker_id] = row(
             tag("th", gone.worker_id, scope="row"),
             tag("td", "gone", class_="state gone"),
-            tag("td", f"last report {clock(gone.seen_at)} UTC; it held {slots(gone.arcs)}", colspan=8, class_="none"),
+            tag("td", f"last report {clock(gone.seen_at)} UTC; {_left(gone, picture.ring)}", colspan=8, class_="none"),
             id=f"k-{gone.worker_id}",
         )
     return {f"k-{worker_id}": made for worker_id, made in sorted(rows.items())}
+
+
+def _left(gone: GoneWorker, ring: RingView) -> str:
+    """What became of the slots that a gone worker held."""
+    held = {slot for arc in gone.arcs for slot in range(arc.lo, arc.hi + 1)}
+    if not held:
+        return "it held no slots"
+    ownerless = held & ring.unowned
+    if not ownerless:
+        return "others own the slots that it held"
+    return f"of what it held, {slots(arcs_of(ownerless))} have no owner"
 
 
 def _worker_row(picture: Picture, worker: WorkerReport, held: Held | None) -> Markup:

@@ -115,7 +115,8 @@ class Looking(Calls):
         return [row["id"] for row in await self._rows(query("list_dead_jobs"), parameters, prepare=False)]
 
     async def gone_workers(self) -> list[GoneWorker]:
-        """Workers that stopped reporting within the last GONE_WITHIN_SECONDS, the latest first."""
+        """Workers that stopped reporting within the last GONE_WITHIN_SECONDS, the latest first. One whose name another
+        has reported under since is left out: that one has come in its place."""
         parameters = {"seen_within": SEEN_WITHIN_SECONDS, "within": GONE_WITHIN_SECONDS, "limit": GONE_SHOWN}
         return [
             GoneWorker(

@@ -204,7 +204,9 @@ class Shards(Shape):
     """Who owns which slots, and how late they are, at one instant."""
 
     items: list[ShardShape]
-    slots: list[SlotShape] = Field(description="Slots with due jobs that nobody has claimed yet.")
+    slots: list[SlotShape] = Field(
+        description="Slots with due jobs that nobody has claimed yet, of handlers that some worker has."
+    )
     unowned: list[Arc] = Field(
         description="Arcs that no worker owns, on the ring of some handler. Their jobs run late, by helping workers."
     )

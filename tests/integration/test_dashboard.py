@@ -138,6 +138,8 @@ async def test_a_handler_that_nobody_has_is_named(browser: Browser, connection: 
     page = await browser.get("/dashboard")
     assert "1 due job of the handler billing waits, the oldest for 1 min" in page.text
     assert "no worker has that handler" in page.text
+    shown = tiles(page)
+    assert (shown["due now"], shown["oldest wait"][:5]) == ("1", "1 min")
 
 
 async def test_what_callers_wrote_is_shown_as_they_wrote_it(

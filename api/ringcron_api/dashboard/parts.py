@@ -89,11 +89,11 @@ PARTS: Final[Mapping[str, Callable[[Picture], Parts]]] = {
 def _tiles(picture: Picture) -> Markup:
     snapshot, alarms = picture.snapshot, picture.alarms
     wanted = "–" if picture.spike is None else number(picture.spike.desired_capacity)
-    oldest = max((late.lag_seconds for late in snapshot.lag.slots), default=0.0)
+    oldest, due = snapshot.oldest_seconds, snapshot.due_at_all
     alive, known = len(picture.alive), picture.known
     tiles = (
-        ("oldest wait", span(oldest) if snapshot.due else "0 s", "/dashboard/shards", f"l{level_of(oldest)}"),
-        ("due now", number(snapshot.due, capped=snapshot.capped), "/dashboard/jobs?state=due&order=nextRunAt", ""),
+        ("oldest wait", span(oldest) if due else "0 s", "/dashboard/shards", f"l{level_of(oldest)}"),
+        ("due now", number(due, capped=snapshot.due_capped), "/dashboard/jobs?state=due&order=nextRunAt", ""),
         ("due next minute", number(snapshot.due_soon), "/dashboard/spikes", ""),
         ("running", f"{snapshot.running:,} / {picture.capacity:,}", "/dashboard/jobs?state=claimed", ""),
         ("capacity wanted", wanted, "/dashboard/spikes", ""),
@@ -186,7 +186,8 @@ def _now(picture: Picture) -> Markup:
     lately = snapshot.pace.started[-60:]
     rate = None if spike is None else spike.runs_per_second(picture.capacity)
     facts = (
-        ("due now", number(snapshot.due, capped=snapshot.capped)),
+        ("due now", number(snapshot.due_at_all, capped=snapshot.due_capped)),
+        *((f"of these, for {one.handler}, which no worker has", number(one.due)) for one in snapshot.stranded[:5]),
         ("starts a second, last minute", f"{sum(lately) / max(len(lately), 1):.1f}"),
         ("a run takes", span(spike.outlook.mean_seconds) if spike and spike.measured else _NOT_KNOWN),
         ("starts a second at most", _NOT_KNOWN if rate is None else f"{rate:,.1f}"),

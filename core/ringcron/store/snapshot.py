@@ -86,6 +86,28 @@ class Snapshot:
         return sum(late.due for late in self.lag.slots)
 
     @property
+    def stranded(self) -> tuple[Waiting, ...]:
+        """What waits and is not in `lag`: all of it, but where there is no worker at all."""
+        shown = {late.handler for late in self.lag.slots}
+        return tuple(one for one in self.waiting if one.handler not in shown)
+
+    @property
+    def due_at_all(self) -> int:
+        """Due, unclaimed jobs of whatever handler."""
+        return self.due + sum(one.due for one in self.stranded)
+
+    @property
+    def due_capped(self) -> bool:
+        """Whether `due_at_all` is only a lower bound."""
+        return self.capped or any(one.due >= WAITING_COUNTED for one in self.stranded)
+
+    @property
+    def oldest_seconds(self) -> float:
+        """How long the oldest of them has waited; 0 where there is none."""
+        waits = [late.lag_seconds for late in self.lag.slots] + [one.lag_seconds for one in self.waiting]
+        return max(waits, default=0.0)
+
+    @property
     def running(self) -> int:
         return sum(claims.running for claims in self.claims.values())
 

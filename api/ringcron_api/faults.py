@@ -44,13 +44,37 @@ def pointer_to(steps: Iterable[object]) -> str:
     return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in steps)
 
 
-def nearest(name: str, known: Collection[str], *, what: str) -> str:
-    """The detail of a fault about a name that is not known."""
-    close = get_close_matches(name[:64], known, n=1, cutoff=0.5) or [
-        candidate for candidate in known if candidate.lower() == name.lower()
-    ]
-    advice = f"did you mean {close[0]}?" if close else f"known are {', '.join(known)}" if known else "there is none"
+_LEAST_LIKENESS: Final = 0.7
+"""Below it, names that have little in common would be proposed: retry for every."""
+_SLIPS: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("delay", "in", "at", "when"), "runAt"),
+    **dict.fromkeys(("args", "data", "params"), "payload"),
+}
+"""What callers write for a name that does not look like it."""
+
+
+def nearest(name: str, known: Collection[str], *, what: str, inner: Iterable[str] = ()) -> str:
+    """The detail of a fault about a name that is not known. `inner`: names one object further in, as retry.maxLost."""
+    meant = _meant(name[:64], known, inner)
+    advice = f"did you mean {meant}?" if meant else f"known are {', '.join(known)}" if known else "there is none"
     return f"is not a known {what}: {advice}"
+
+
+def _meant(name: str, known: Collection[str], inner: Iterable[str]) -> str | None:
+    plain = _plain(name)
+    for path in inner:
+        if _plain(path.rpartition(".")[2]) == plain:
+            return path
+    if _SLIPS.get(plain) in known:
+        return _SLIPS[plain]
+    candidates = {_plain(candidate): candidate for candidate in known}
+    close = get_close_matches(plain, candidates, n=1, cutoff=_LEAST_LIKENESS)
+    return candidates[close[0]] if close else None
+
+
+def _plain(name: str) -> str:
+    """Alike however the words of a name are joined: on_conflict and onConflict."""
+    return name.replace("_", "").replace("-", "").lower()
 
 
 _CODES: Final[Mapping[str, str]] = {
@@ -95,11 +119,16 @@ def _fault_from(error: ErrorDetails, known: Names, place: Place) -> Fault:
     context: dict[str, Any] = error.get("ctx", {})
     if kind == "extra_forbidden":
         what = "field" if place == "body" else "parameter"
-        detail = nearest(str(path[-1]), known.get(path[:-1], ()), what=what)
+        detail = nearest(str(path[-1]), known.get(path[:-1], ()), what=what, inner=_names_further_in(path[:-1], known))
         return Fault(pointer=pointer_to(path), code=f"unknown-{what}", detail=detail, place=place)
     code = _CODES.get(kind) or ("type" if kind.endswith("_type") else kind if kind in _OWN_CODES else "invalid")
     detail = _DETAILS[kind].format(**context) if kind in _DETAILS else error["msg"]
     return Fault(pointer=pointer_to(path), code=code, detail=detail, place=place)
+
+
+def _names_further_in(path: tuple[object, ...], known: Names) -> list[str]:
+    """The names of the objects in the object at `path`, as retry.maxLost."""
+    return [f"{at[-1]}.{name}" for at, names in known.items() if at and at[:-1] == path for name in names]
 
 
 _OWN_CODES: Final = frozenset({"type", "invalid", "out-of-range"})

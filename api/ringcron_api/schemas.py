@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSche
 from pydantic.alias_generators import to_camel
 
 from ringcron.models import JobState
+from ringcron.schedule_document import MEMBERS
 from ringcron_api.faults import Fault, Names, Place, faults_from
 from ringcron_api.fields import (
     DEFAULT_PAGE,
@@ -270,5 +271,5 @@ def names_of(model: type[Wire]) -> list[str]:
     return [field.alias or name for name, field in model.model_fields.items()]
 
 
-PATCH_NAMES: Final[Names] = {(): names_of(PatchJob), ("retry",): names_of(Retry)}
-JOB_NAMES: Final[Names] = {(): names_of(CreateJob), ("retry",): names_of(Retry)}
+PATCH_NAMES: Final[Names] = {(): names_of(PatchJob), ("retry",): names_of(Retry), ("schedule",): MEMBERS}
+JOB_NAMES: Final[Names] = {(): names_of(CreateJob), ("retry",): names_of(Retry), ("schedule",): MEMBERS}

@@ -188,6 +188,24 @@ async def test_a_trigger_whose_answer_was_lost_runs_once_though_a_worker_came_be
     assert (job.revision, job.after_current, change.waits) == (3, {"trigger": True}, True)
 
 
+async def test_of_many_jobs_each_is_redriven_once_though_one_has_died_again_before_the_second_try(
+    pool: Pool, store: ApiStore, connection: psycopg.AsyncConnection[Any]
+) -> None:
+    jobs = [(await store.insert_job(await new_job(store), OnConflict.ERROR))[1] for _ in range(2)]
+    dies = "update jobs set state = 'dead', next_run_at = '9500-01-01Z', dead_reason = 'boom' where id = any(%s)"
+    await connection.execute(dies, ([job.id for job in jobs],))
+    losing = LosesAnswers(pool, 1, after=2)  # it lists, and reads the clock
+
+    async def one_dies_again() -> None:
+        await connection.execute(dies, ([jobs[0].id],))
+
+    losing.recover = one_dies_again  # type: ignore[method-assign]
+    wanted = DeadFilter(handler=None, tag=None, limit=10)
+    redriven = await ApiStore(losing, clock=SystemClock()).redrive_jobs(wanted, per_second=None)
+    assert sorted(each.slot for each in redriven) == sorted(job.slot for job in jobs)
+    assert await jobs_of(connection) == [(jobs[0].id, "dead", 2), (jobs[1].id, "due", 2)]
+
+
 async def test_a_change_that_did_not_land_is_made_though_another_had_its_revision(
     pool: Pool, store: ApiStore, connection: psycopg.AsyncConnection[Any]
 ) -> None:

@@ -110,25 +110,29 @@ class Acting(Calls):
         self, ids: Sequence[UUID], begun_at: datetime, before: int, per_second: float | None, act: Act | None
     ) -> list[Redriven]:
         """Those of these jobs that are still dead; `before` others had their turn already."""
-        redriven: dict[UUID, Redriven] = {}
-        """Also what an earlier try did, whose answer was lost: those are not dead any more."""
+        redriven: dict[UUID, tuple[Redriven, datetime]] = {}
+        """With their updated_at; also what an earlier try did, whose answer was lost: those are not dead any more, or
+        have died again since, as they were left."""
 
         async def work(connection: Connection) -> list[Redriven]:
             async with connection.transaction(), connection.cursor(row_factory=dict_row) as cursor:
                 await cursor.execute(query("lock_dead_jobs"), {"ids": list(ids)})
-                held = await cursor.fetchall()
+                locked = await cursor.fetchall()
+                held = [row for row in locked if row["updated_at"] != redriven.get(row["id"], (None, None))[1]]
                 paces = [0.0 if per_second is None else (before + n) / per_second for n in range(len(held))]
                 rows = [
                     _again(row, begun_at + timedelta(seconds=seconds)) for row, seconds in zip(held, paces, strict=True)
                 ]
                 await cursor.execute(query("redrive_jobs"), {"rows": orjson.dumps(rows).decode()})
-                moved = {row["id"]: row["next_run_at"] for row in await cursor.fetchall()}
+                moved = await cursor.fetchall()
                 if act is not None and moved:
                     detail = {**(act.detail or {}), "count": len(moved)}
                     await record(connection, dataclasses.replace(act, detail=detail), job_id=None)
-            slots = {row["id"]: row["slot"] for row in held}
-            redriven.update({job_id: Redriven(slot=slots[job_id], next_run_at=due) for job_id, due in moved.items()})
-            return list(redriven.values())
+                slots = {row["id"]: row["slot"] for row in held}
+                for row in moved:  # noted before the commit, whose answer may be lost
+                    again = Redriven(slot=slots[row["id"]], next_run_at=row["next_run_at"])
+                    redriven[row["id"]] = again, row["updated_at"]
+            return [again for again, _ in redriven.values()]
 
         return await self._run(work)
 

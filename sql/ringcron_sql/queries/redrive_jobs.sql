@@ -13,11 +13,11 @@ moved as (
     where j.id = r.id
       and j.state = 'dead'
       and j.next_run_at = timestamptz '9500-01-01 00:00:00+00'
-    returning j.id, j.next_run_at),
+    returning j.id, j.next_run_at, j.updated_at),
 skipped as (
     insert into skips (job_id, decided_at, first, last, count, reason)
     select r.id, clock_timestamp(), r.skip_first, r.skip_last, r.skip_count, 'dead'
     from redriven r
     join moved on moved.id = r.id
     where r.skip_count > 0)
-select moved.id, moved.next_run_at from moved order by moved.next_run_at, moved.id
+select moved.id, moved.next_run_at, moved.updated_at from moved order by moved.next_run_at, moved.id

@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import UTC, datetime
 from uuid import UUID
 
 import pytest
 
 from ringcron.alerts import AlertKind
-from ringcron.models import Arc, JobState, Slice
+from ringcron.models import Arc, JobState, RetryPolicy, Slice
 from ringcron.store.lag import Lag, SlotLag
 from ringcron.store.looking import Transit
 from ringcron.store.snapshot import Pace
 from ringcron_api.dashboard.alarms import Alarm, Alarms
 from ringcron_api.dashboard.alert_parts import alarms_table
 from ringcron_api.dashboard.charts import ahead_chart, pace_chart
+from ringcron_api.dashboard.job_words import attempt_words
 from ringcron_api.dashboard.markup import Markup, join, tag
 from ringcron_api.dashboard.phrases import counted, slots, span
 from ringcron_api.dashboard.ring_drawing import Strip, group_size, level_of, ring_svg, strip_of
 from ringcron_api.shards import RingView, SlotLate, ring_of
 from tests.support.spikes import spike_ahead
-from tests.support.values import report_of
+from tests.support.values import job_of, report_of
 
 NOW = datetime(2027, 1, 1, tzinfo=UTC)
 
@@ -47,6 +49,13 @@ def test_text_is_escaped_and_markup_is_not() -> None:
 )  # fmt: skip
 def test_spans(seconds: float, words: str) -> None:
     assert span(seconds) == words
+
+
+def test_attempts_beyond_the_limit_are_explained() -> None:
+    once = replace(job_of().definition, retry=RetryPolicy(max_attempts=1))
+    assert attempt_words(job_of(attempt=2), "of") == "<span>2 of 5</span>"
+    assert "2 (1 lost) / 1<" in attempt_words(job_of(attempt=2, lost=1, definition=once), "/")
+    assert "2 (lost ones too) / 1<" in attempt_words(job_of(attempt=2, definition=once), "/")
 
 
 def test_counts_and_slots() -> None:

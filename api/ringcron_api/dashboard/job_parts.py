@@ -17,7 +17,7 @@ from ringcron.store.api import SkipRecord
 from ringcron.store.audit import AuditEntry
 from ringcron_api.answers import duration_text, run_id
 from ringcron_api.creation import SHOWN_RUNS, next_runs
-from ringcron_api.dashboard.job_words import OUTCOME_MARKS, json_text, outcome_sign, when_words
+from ringcron_api.dashboard.job_words import OUTCOME_MARKS, attempt_words, json_text, outcome_sign, when_words
 from ringcron_api.dashboard.layout import row, table
 from ringcron_api.dashboard.markup import Child, Markup, join, tag
 from ringcron_api.dashboard.phrases import counted, moment, span, stamp
@@ -102,7 +102,7 @@ def facts(job: Job, now: datetime) -> Markup:
         ("next run", stamp(job.next_run_at, now) if job.next_run_at is not None else None),
         ("scheduled for", moment(job.scheduled_for)),
         ("cause", job.cause.value),
-        ("attempt", f"{job.attempt} of {retry.max_attempts}" if job.attempt else None),
+        ("attempt", attempt_words(job, "of") if job.attempt else None),
         ("slot", f"{job.slot}"),
         ("lease", _lease(job, now)),
         ("generation", job.lease_generation or None),

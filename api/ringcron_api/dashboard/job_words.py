@@ -22,6 +22,10 @@ OUTCOME_MARKS: Final[Mapping[RunOutcome | None, tuple[str, str]]] = {
     None: ("▸", "going"),
 }
 """A sign and a colour for each way that a run ends; None: it has not."""
+_LOST_COUNT: Final = (
+    "An attempt whose worker was lost counts, and is followed by another one even beyond maxAttempts: "
+    "maxLost limits them."
+)
 
 
 def schedule_words(job: Job) -> str:
@@ -39,6 +43,13 @@ def schedule_words(job: Job) -> str:
 def title_of(job: Job) -> str:
     """The name that people know it by: its name, its key, else its id."""
     return job.definition.name or job.definition.key or str(job.id)
+
+
+def attempt_words(job: Job, between: str) -> Markup:
+    """`2 of 5`; `2 (1 lost) of 1` where the last ones were lost; `2 (lost ones too) of 1` where earlier ones were."""
+    most = job.definition.retry.max_attempts
+    lost = f" ({job.lost} lost)" if job.lost else " (lost ones too)" if job.attempt > most else ""
+    return tag("span", f"{job.attempt}{lost} {between} {most}", title=_LOST_COUNT if lost else None)
 
 
 def state_pill(state: str) -> Markup:

@@ -13,7 +13,7 @@ from aiohttp import web
 from ringcron.models import Job, JobState
 from ringcron.store.listing import JobFilter, Place
 from ringcron_api.cursors import Cursors, place_from, place_key
-from ringcron_api.dashboard.job_words import schedule_words, state_pill, title_of
+from ringcron_api.dashboard.job_words import attempt_words, schedule_words, state_pill, title_of
 from ringcron_api.dashboard.keys import PAINTER
 from ringcron_api.dashboard.layout import page, panel, row, see_other, table
 from ringcron_api.dashboard.markup import Child, Markup, tag
@@ -117,7 +117,7 @@ def _row(job: Job, now: datetime) -> Markup:
         tag("td", schedule_words(job), class_="mono"),
         stamp(job.next_run_at, now),
         definition.handler,
-        tag("td", f"{job.attempt} / {definition.retry.max_attempts}" if job.attempt else "–", class_="num"),
+        tag("td", attempt_words(job, "/") if job.attempt else "–", class_="num"),
         tag("td", tags),
         stamp(job.updated_at, now),
     )

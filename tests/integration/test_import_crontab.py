@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from typer.testing import CliRunner, Result
 
 from ringcron.api_keys import Scope
 from ringcron.cli import app
+from ringcron.local.processes import free_port
 from tests.support.keys import keys_of
 from tests.support.programs import Api, Programs
 from tests.support.waiting import until_sync
@@ -102,6 +104,23 @@ def test_what_is_imported_runs(programs: Programs, database_url: str, tmp_path: 
     assert "no live worker has the handler 'other'" in imported(api, "--handler", "other", str(file)).stderr
     outputs = {job["schedule"]["cron"]: _run_now(api, job) for job in jobs(api) if job["handler"] == "command"}
     assert outputs == {"@daily": "good  day\n", "0 9 * * MON-FRI": "FIRST LINE\n100% OF IT\n", "0 12 * * *": "same\n"}
+
+
+def test_the_api_is_that_of_the_folder_and_who_cannot_reach_it_is_told_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("RINGCRON_API_URL", raising=False)
+    monkeypatch.chdir(tmp_path)
+    url = f"http://127.0.0.1:{free_port()}"
+    (tmp_path / ".ringcron").mkdir()
+    (tmp_path / ".ringcron/up.json").write_text(json.dumps({"apiUrl": url}))
+    (tmp_path / "home").write_text("@daily echo good day\n")
+    done = CliRunner().invoke(app, ["import-crontab", "home"])
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert done.stderr == (
+        f"ringcron: {url} cannot be reached: Connection refused\n"
+        "`ringcron up` starts one on this machine; --api or RINGCRON_API_URL names another\n"
+    )
 
 
 def test_a_sound_file_ends_with_0(programs: Programs, database_url: str) -> None:

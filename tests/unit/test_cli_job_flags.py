@@ -12,6 +12,7 @@ import typer
 
 from ringcron.cli.api_address import DEFAULT_URL, key_of, url_of
 from ringcron.cli.api_errors import error_text, flag_of
+from ringcron.cli.database_address import database_settings
 from ringcron.cli.job_schedule import one_of, schedule_from
 from ringcron.cli.readings import duration, payload
 from ringcron.client import Cron, Every, FieldFault
@@ -128,6 +129,24 @@ def test_a_folder_of_somebody_else_is_not_believed(tmp_path: Path, monkeypatch: 
     up_file.write_text('{"apiUrl": "http://127.0.0.1:1234"}')
     monkeypatch.setattr("os.geteuid", lambda: up_file.stat().st_uid + 1)
     assert url_of({}, up_file) == DEFAULT_URL
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "elsewhere.invalid"])
+def test_the_database_of_a_folder(tmp_path: Path, host: str) -> None:
+    up_file = tmp_path / "up.json"
+    up_file.write_text(json.dumps({"databaseUrl": f"postgresql://of:folder@{host}:5432/r"}))
+    if host == "127.0.0.1":
+        assert database_settings({}, None, up_file).database_url == "postgresql://of:folder@127.0.0.1:5432/r"
+    else:
+        with pytest.raises(ConfigError, match=r"RINGCRON_DATABASE_URL is not set.* databaseUrl in <data-dir>"):
+            database_settings({}, None, up_file)
+    for environment, flag, found in (
+        ({"DATABASE_URL": "postgresql://v/r"}, None, "postgresql://v/r"),
+        ({"DATABASE_URL": "postgresql://v/r"}, "postgresql://f/r", "postgresql://f/r"),
+    ):
+        assert database_settings(environment, flag, up_file).database_url == found
+    with pytest.raises(ConfigError, match="DATABASE_URL_FILE: /none cannot be read"):
+        database_settings({"DATABASE_URL_FILE": "/none"}, None, up_file)
 
 
 def test_the_key_comes_from_its_variable_or_a_file(tmp_path: Path) -> None:

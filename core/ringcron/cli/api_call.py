@@ -19,7 +19,7 @@ from typing import Annotated, Any, Final, get_type_hints
 import typer
 
 from ringcron import service
-from ringcron.cli.api_address import DEFAULT_URL, KEY_VARIABLE, URL_VARIABLE
+from ringcron.cli.api_address import ApiOption, KeyOption
 from ringcron.cli.api_connection import connect
 from ringcron.cli.api_errors import error_json, error_text
 from ringcron.cli.faults import told
@@ -27,24 +27,6 @@ from ringcron.client import ApiError, Client, Unreachable
 
 UNREACHABLE: Final = 3
 
-ApiOption = Annotated[
-    str | None,
-    typer.Option(
-        "--api",
-        envvar=URL_VARIABLE,
-        metavar="URL",
-        help=f"The API; default: that of the `ringcron up` in this folder, else {DEFAULT_URL}.",
-    ),
-]
-KeyOption = Annotated[
-    str | None,
-    typer.Option(
-        "--api-key",
-        envvar=KEY_VARIABLE,
-        metavar="KEY",
-        help=f"The API key. Others on this machine can see flags: prefer the variable, or {KEY_VARIABLE}_FILE.",
-    ),
-]
 JsonOption = Annotated[bool, typer.Option("--json", help="Tell the result, or the error, as JSON.")]
 
 

@@ -6,6 +6,7 @@ import json
 import re
 from typing import Any, Final
 
+from ringcron.cli.api_address import NOBODY_ANSWERS
 from ringcron.cli.tables import shown
 from ringcron.client import (
     ApiError,
@@ -71,7 +72,7 @@ def _way_forward(error: ApiError | Unreachable) -> str | None:
         case Misdirected():
             return "--api or RINGCRON_API_URL names the API"
         case Unreachable():
-            return "`ringcron up` starts one on this machine; --api or RINGCRON_API_URL names another"
+            return NOBODY_ANSWERS
         case JobClaimed():
             job_id = error.run_id.rpartition(".")[0]
             return (

@@ -8,6 +8,8 @@ has would wait in silence: that is told too.
 from __future__ import annotations
 
 import json
+import os
+from http.client import HTTPException
 from pathlib import Path
 from textwrap import shorten
 from typing import Annotated, Any, NamedTuple
@@ -18,6 +20,7 @@ from urllib.request import OpenerDirector, ProxyHandler, Request, build_opener
 import typer
 
 from ringcron import service
+from ringcron.cli.api_address import NOBODY_ANSWERS, ApiOption, KeyOption, key_of, url_of
 from ringcron.cli.faults import told
 from ringcron.crontab import CrontabFile, parse_crontab
 from ringcron.errors import ConfigError, ScheduleError, StoreUnavailable
@@ -44,19 +47,12 @@ def import_crontab(
     handler: Annotated[str, typer.Option(metavar="NAME", help="The handler of the jobs.")] = "command",
     timezone: Annotated[str, typer.Option(metavar="TZ", help="The time zone where no CRON_TZ line names one.")] = "UTC",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be created, and create nothing.")] = False,
-    api: Annotated[
-        str, typer.Option(envvar="RINGCRON_API_URL", metavar="URL", help="The address of the API.")
-    ] = "http://127.0.0.1:8080",
-    api_key: Annotated[
-        str | None,
-        typer.Option(
-            envvar="RINGCRON_API_KEY", metavar="KEY", help="The API key; others on this machine can see flags."
-        ),
-    ] = None,
+    api: ApiOption = None,
+    api_key: KeyOption = None,
 ) -> None:
     """Turn crontab lines into jobs; a second time changes nothing."""
     with told():
-        opened = None if dry_run else _Api(api, api_key)
+        opened = None if dry_run else _Api(api or url_of(os.environ), api_key or key_of(os.environ))
         rows: list[_Row] = []
         notes: dict[str, list[str]] = {}
         for path in files:
@@ -117,6 +113,8 @@ class _Api:
     def __init__(self, url: str, api_key: str | None) -> None:
         if not url.startswith(("http://", "https://")):
             raise ConfigError([f"--api must be an http or https address, not {url!r}"])
+        self._url = url
+        self._has_answered = False
         self._jobs = f"{url.rstrip('/')}/jobs"
         self._workers = f"{url.rstrip('/')}/workers"
         self._headers = {"Content-Type": "application/json", "Accept": "application/json"}
@@ -132,13 +130,20 @@ class _Api:
         try:
             with self._opener.open(request, timeout=TIMEOUT_SECONDS) as answer:
                 job_id = json.load(answer)["jobId"]
+                self._has_answered = True
                 return ("created" if answer.status == 201 else "kept"), job_id
         except HTTPError as answer:
             if 400 <= answer.code < 500:
                 return "refused", _why(answer)
             raise StoreUnavailable(f"the API answered {answer.code} ({_why(answer)}); {_AGAIN}") from None
-        except (URLError, TimeoutError, ValueError, KeyError) as fault:
-            raise StoreUnavailable(f"{self._jobs} cannot be reached: {fault}; {_AGAIN}") from None
+        except (OSError, HTTPException) as fault:  # URLError and TimeoutError are OSErrors
+            raise self._unavailable(f"cannot be reached: {_reason(fault)}") from None
+        except (ValueError, KeyError, TypeError):
+            raise self._unavailable("does not answer as the API does") from None
+
+    def _unavailable(self, why: str) -> StoreUnavailable:
+        advice = f"; {_AGAIN}" if self._has_answered else f"\n{NOBODY_ANSWERS}"
+        return StoreUnavailable(f"{self._url} {why}{advice}")
 
     def has_worker_with(self, handler: str) -> bool:
         """Whether a live worker claims jobs of this handler. True also where the API does not say: that is no reason to
@@ -154,11 +159,17 @@ class _Api:
                 if page["nextCursor"] is None:
                     return False
                 cursor = f"&cursor={quote(page['nextCursor'])}"
-        except (HTTPError, URLError, TimeoutError, ValueError, KeyError):
+        except (OSError, HTTPException, ValueError, KeyError):
             return True
 
 
 _AGAIN = "repeat the command when it is back: what was created is kept"
+
+
+def _reason(fault: OSError | HTTPException) -> str:
+    """In plain words, as "Connection refused"."""
+    cause = fault.reason if isinstance(fault, URLError) else fault
+    return (isinstance(cause, OSError) and cause.strerror) or str(cause) or type(cause).__name__
 
 
 def _why(answer: HTTPError) -> str:

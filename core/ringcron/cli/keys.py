@@ -18,6 +18,7 @@ import typer
 
 from ringcron import service
 from ringcron.api_keys import ApiKey, KeyText, Scope
+from ringcron.cli.database_address import database_settings
 from ringcron.cli.faults import told
 from ringcron.clock import SystemClock
 from ringcron.errors import RingcronError
@@ -55,7 +56,10 @@ def _rate(text: str) -> float:
 
 AsJson = Annotated[bool, typer.Option("--json", help="Answer in JSON.")]
 DatabaseUrl = Annotated[
-    str | None, typer.Option("--database-url", metavar="URL", help="PostgreSQL. [RINGCRON_DATABASE_URL]")
+    str | None,
+    typer.Option(
+        "--database-url", metavar="URL", help="PostgreSQL; default: of the `ringcron up` here. [RINGCRON_DATABASE_URL]"
+    ),
 ]
 
 
@@ -142,7 +146,7 @@ def _ask(database_url: str | None, work: Callable[[KeyStore], Awaitable[T]]) -> 
             await link.close()
 
     with told():
-        settings = DatabaseSettings.load(os.environ, database_url=database_url)
+        settings = database_settings(os.environ, database_url)
         try:
             return asyncio.run(asked(settings))
         except RingcronError:

@@ -130,9 +130,11 @@ class SliceHolder:
                 await self._follow()
                 unavailable = False
             except MembershipUnavailable as error:
-                if not unavailable:
+                if self._session.is_starting():
+                    _log.debug("connecting to ZooKeeper", reason=str(error))
+                elif not unavailable:
                     _log.warning("the assignment cannot be followed", reason=str(error))
-                unavailable = True
+                    unavailable = True
             except Exception:
                 _log.exception("following the assignment failed")
                 await asyncio.sleep(self._session.call_seconds)

@@ -141,7 +141,7 @@ class Session:
 
     async def _open(self) -> None:
         logger = logging.Logger("kazoo.client", _BLATHER)
-        logger.addHandler(_Listener(lambda seconds: self.post(self._granted, seconds), self._is_starting))
+        logger.addHandler(_Listener(lambda seconds: self.post(self._granted, seconds), self.is_starting))
         client = KazooClient(
             self._hosts,
             timeout=self._asked_seconds,
@@ -205,7 +205,8 @@ class Session:
         self.id, self.connected, self._proved_at = None, False, None
         metrics.MEMBERSHIP_UP.set(0)
 
-    def _is_starting(self) -> bool:
+    def is_starting(self) -> bool:
+        """Whether there was no connection yet, and it is too early to say that there is none."""
         return self._clock.elapsed() < self._starting_until
 
     def _granted(self, seconds: float) -> None:

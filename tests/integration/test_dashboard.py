@@ -99,6 +99,14 @@ async def test_every_page_is_whole_and_quiet_where_nothing_is(browser: Browser) 
             assert (asset.status, "immutable" in asset.headers["Cache-Control"]) == (200, True)
 
 
+async def test_a_browser_is_led_to_the_dashboard_and_a_program_is_not(browser: Browser, api: ApiCaller) -> None:
+    page = await browser.get("/", Accept="text/html,application/xhtml+xml,*/*;q=0.8")
+    assert (page.status, page.path) == (200, "/dashboard")
+    for accept in ("*/*", "application/json"):
+        answer = await api.call("GET", "/", headers={"Accept": accept})
+        assert (answer.status, answer.body["code"]) == (404, "not-found")
+
+
 async def test_the_overview_says_what_does_not_run_and_why(
     browser: Browser, connection: Connection, database_url: str
 ) -> None:

@@ -85,12 +85,12 @@ async def test_without_a_session_nothing_is_shown(api: ApiCaller, keys: Keys) ->
             path = one.path.replace("{jobId}", "019f3a52-5d2c-7d0e-9d5c-0a8f6f3c1b2e").replace("{act}", "cancel")
             path = path.replace("{runId}", "019f3a52-5d2c-7d0e-9d5c-0a8f6f3c1b2e.1").replace("{name}", "dashboard.css")
             if one.method == "GET":
-                page = await browser.get(path)
+                page = await browser.get(path, Accept="text/html")
                 assert page.path.startswith("/dashboard/login") is ("static" not in path), path
             elif path != "/dashboard/login":
                 page = await browser.submit(Form(path, "post"), reason="x")
                 assert page.path.startswith("/dashboard/login"), path
-    assert {one.path for one in PAGES if one.open} == {"/dashboard/login", "/dashboard/static/{name}"}
+    assert {one.path for one in PAGES if one.open} == {"/", "/dashboard/login", "/dashboard/static/{name}"}
     assert all(one.page for one in PAGES)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from aiohttp import web
+from aiohttp import hdrs, web
 
 from ringcron.api_keys import Scope
 from ringcron_api.dashboard.assets import show_asset
@@ -18,10 +18,18 @@ from ringcron_api.dashboard.login_page import log_in, log_out, show_login
 from ringcron_api.dashboard.parts import PARTS
 from ringcron_api.dashboard.pool_pages import show_alerts, show_overview, show_shards, show_spikes, show_workers
 from ringcron_api.dashboard.selection_page import show_selected
+from ringcron_api.dashboard.session import PATH
 from ringcron_api.dashboard.stream import serve
 from ringcron_api.keys import ACCESS, CLOCK
 from ringcron_api.operations import Handler, Operation
 from ringcron_api.problems import Problem
+
+
+async def show_root(request: web.Request) -> web.StreamResponse:
+    """GET /: a browser is sent to the dashboard; for programs there is nothing here."""
+    if "text/html" not in request.headers.get(hdrs.ACCEPT, "").lower():
+        raise web.HTTPNotFound
+    return web.Response(status=303, headers={hdrs.LOCATION: PATH, hdrs.VARY: hdrs.ACCEPT})
 
 
 async def show_events(request: web.Request) -> web.StreamResponse:
@@ -60,6 +68,7 @@ def _page(
 
 
 PAGES: Final = (
+    _page("/", show_root, open=True),
     _page("/dashboard", show_overview),
     _page("/dashboard/shards", show_shards),
     _page("/dashboard/spikes", show_spikes),

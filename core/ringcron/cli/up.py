@@ -10,6 +10,7 @@ import typer
 
 from ringcron.cli.api_address import key_of
 from ringcron.cli.faults import told
+from ringcron.cli.up_file import UP_FILE
 
 Handlers = Annotated[
     list[str] | None,
@@ -29,7 +30,7 @@ def up(
         bool, typer.Option("--allow-commands", help="Let workers run jobs of the handler command.")
     ] = False,
     api_port: Annotated[int, typer.Option(min=0, max=65535, help="Port of the API; 0: any free one.")] = 8080,
-    data_dir: Annotated[Path, typer.Option(help="Where data and logs are kept.")] = Path(".ringcron"),
+    data_dir: Annotated[Path, typer.Option(help="Where data and logs are kept.")] = UP_FILE.parent,
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Begin with empty servers: deletes their data in the data folder.")
     ] = False,
@@ -62,6 +63,7 @@ def up(
                 zookeeper=zookeeper,
                 database=database,
                 api_key=key_of(os.environ),
+                found=data_dir.absolute() == UP_FILE.parent.absolute(),
             )
         )
     raise typer.Exit(code)

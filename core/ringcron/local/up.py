@@ -55,10 +55,12 @@ class UpOptions:
     zookeeper: str | None
     database: str | None
     api_key: str | None = None
+    found: bool = True
+    """Whether the commands find this one by themselves, from the folder that it is started in."""
 
 
 def run(options: UpOptions) -> int:
-    """Start everything, stay until asked to stop, stop everything; the exit code. Raises LocalServerError."""
+    """Start everything, stay until asked to stop, stop all of it; the exit code. Raises ConfigError, LocalServerError."""
     _check_addresses(options)
     with DataFolder(options.data_folder) as folder:  # first: it tells of another `ringcron up` here
         if options.api_port and not is_free(options.api_port):
@@ -162,7 +164,10 @@ class Up:
         self._addresses = Addresses(port=port, database_url=database_url, zookeeper=zookeeper)
         self._supervisor.keep()
         self._write_up_file()
-        print(announcement(self._addresses, self._folder, self._supervisor.children, options.concurrency), flush=True)
+        children = self._supervisor.children
+        print(
+            announcement(self._addresses, self._folder, children, options.concurrency, found=options.found), flush=True
+        )
 
     async def _start_postgres(self) -> str:
         settings = {"max_connections": str(200 + 8 * self._options.workers)}

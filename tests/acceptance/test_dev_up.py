@@ -249,8 +249,23 @@ def test_a_port_that_is_taken_is_said_before_anything_starts(start: Any, folder:
     assert not (folder / "postgres").exists()
 
 
-def test_a_program_that_cannot_start_ends_everything_with_its_reason(start: Any) -> None:
-    up = start("--zookeeper", "none", "--handlers", "no_such_module")
+def test_a_module_that_cannot_be_imported_is_said_before_anything_starts(start: Any, folder: Path) -> None:
+    up = start("--handlers", "no_such_module")
+    assert up.process.wait(STOP_SECONDS) == 2
+    assert "--handlers no_such_module: cannot be imported: ModuleNotFoundError" in up.output
+    assert [path.name for path in folder.iterdir()] == ["output"]
+
+
+NO_WORKERS = """
+import os
+if "RINGCRON_CONCURRENCY" in os.environ:
+    raise RuntimeError("not in a worker")
+"""
+
+
+def test_a_program_that_cannot_start_ends_everything_with_its_reason(start: Any, folder: Path) -> None:
+    (folder / "picky.py").write_text(NO_WORKERS)
+    up = start("--zookeeper", "none", "--handlers", "picky")
     assert up.process.wait(STOP_SECONDS) == 1
-    assert "no_such_module" in up.output
+    assert "not in a worker" in up.output
     assert re.search(r"worker-[12] ended with exit code 2", up.output)

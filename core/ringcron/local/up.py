@@ -21,6 +21,7 @@ from ringcron.errors import ConfigError
 from ringcron.local import samples
 from ringcron.local.data_folder import DataFolder
 from ringcron.local.errors import LocalServerError, NotAvailable
+from ringcron.local.handler_modules import check_handlers
 from ringcron.local.postgres import PostgresServer
 from ringcron.local.processes import free_port, is_free
 from ringcron.local.programs import Programs
@@ -62,6 +63,7 @@ class UpOptions:
 def run(options: UpOptions) -> int:
     """Start everything, stay until asked to stop, stop all of it; the exit code. Raises ConfigError, LocalServerError."""
     _check_addresses(options)
+    check_handlers(options.handlers)
     with DataFolder(options.data_folder) as folder:  # first: it tells of another `ringcron up` here
         if options.api_port and not is_free(options.api_port):
             raise LocalServerError(

@@ -61,7 +61,10 @@ class UpOptions:
 
 
 def run(options: UpOptions) -> int:
-    """Start everything, stay until asked to stop, stop all of it; the exit code. Raises ConfigError, LocalServerError."""
+    """Start everything, stay until asked to stop, stop everything; the exit code.
+
+    Raises ConfigError before anything is made, LocalServerError.
+    """
     _check_addresses(options)
     check_handlers(options.handlers)
     with DataFolder(options.data_folder) as folder:  # first: it tells of another `ringcron up` here

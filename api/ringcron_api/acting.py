@@ -123,6 +123,8 @@ async def explain_job(request: web.Request) -> web.Response:
 async def facts_of(store: ApiStore, job: Job) -> Facts:
     """What is known beside the job, as far as its state makes it matter."""
     now = await store.read_clock()
+    if job.state is JobState.CLAIMED:
+        return Facts(now=now, workers=await store.list_workers())
     if job.state is not JobState.DUE or job.next_run_at is None:
         return Facts(now=now)
     workers = await store.list_workers()

@@ -196,16 +196,25 @@ def _claimed(job: Job, facts: Facts) -> Explanation:
         return Explanation(
             reason=Reason.CHANGE_WAITS,
             sentence=f"{named[0].upper()}{named[1:]} {wait} for the end of attempt {job.attempt}, which "
-            f"{job.lease_owner} runs; its lease lasts until {until} unless it is renewed.",
+            f"{job.lease_owner} runs; its lease lasts until {until} unless it is renewed, {_heard_of(job, facts)}.",
             fields={**fields, "waits": waits},
         )
     asked = ", and was asked to stop it" if job.cancel_requested else ""
     return Explanation(
         reason=Reason.CLAIMED,
         sentence=f"{job.lease_owner} holds it and runs attempt {job.attempt}{asked}; its lease lasts until {until} "
-        "unless it is renewed.",
+        f"unless it is renewed, {_heard_of(job, facts)}.",
         fields={**fields, "cancel_requested": job.cancel_requested},
     )
+
+
+def _heard_of(job: Job, facts: Facts) -> str:
+    """When its worker last reported: the lease alone does not say whether that still lives."""
+    owner = next((worker for worker in facts.workers if worker.worker_id == job.lease_owner), None)
+    if owner is None:
+        return "but the worker has not reported lately and may be gone"
+    heard = f"the worker last reported {_span(owner.age_seconds)} ago"
+    return f"but {heard} and may be gone" if owner.silent else f"and {heard}"
 
 
 def _owns(worker: WorkerReport, handler: str, slot: int) -> bool:

@@ -122,12 +122,20 @@ def test_quarantined() -> None:
 
 
 def test_held_by_a_worker() -> None:
-    found = because(claimed(), after_seconds=1)
+    found = because(claimed(), after_seconds=1, workers=(replace(OWNER, age_seconds=0.8),))
     assert found.reason is Reason.CLAIMED
     assert found.sentence == (
-        "w-1.00000001 holds it and runs attempt 1; its lease lasts until 2027-01-01T00:00:15Z unless it is renewed."
+        "w-1.00000001 holds it and runs attempt 1; its lease lasts until 2027-01-01T00:00:15Z unless it is renewed, "
+        "and the worker last reported 0.8 s ago."
     )
     assert "was asked to stop it" in because(claimed(cancel_requested=True), after_seconds=1).sentence
+
+
+def test_held_by_a_worker_that_may_be_gone() -> None:
+    silent = because(claimed(), after_seconds=12, workers=(replace(OWNER, age_seconds=12),))
+    assert silent.sentence.endswith("renewed, but the worker last reported 12 s ago and may be gone.")
+    forgotten = because(claimed(), after_seconds=14, workers=(replace(OWNER, worker_id="w-1.00000002"),))
+    assert forgotten.sentence.endswith("renewed, but the worker has not reported lately and may be gone.")
 
 
 def test_a_change_waits_for_the_run() -> None:

@@ -125,6 +125,14 @@ def test_a_schedule_is_previewed_with_its_clock_changes(job: JobCommand) -> None
         "2027-03-28 01:00:00Z",
         "2027-03-29 00:30:00Z",
     ]
+    assert [line[22:47] for line in done.stdout.splitlines()] == [
+        "IN Europe/Madrid         ",
+        "2027-03-27 02:30:00+01:00",
+        "2027-03-28 03:00:00+02:00",
+        "2027-03-29 02:30:00+02:00",
+    ]
+    assert job("preview", *flags[1:]).stdout == done.stdout
+    assert "given already as --cron" in job("preview", "@daily", *flags).stderr
     preview = json.loads(job("preview", "--json", *flags).stdout)
     [mark] = preview["marks"]
     assert mark["at"] == preview["nextRuns"][1] == "2027-03-28T01:00:00Z"

@@ -9,6 +9,7 @@ import typer
 from ringcron.cli.api_call import Call
 from ringcron.cli.flags import AnyJob, job_argument, number_flag, text_flag
 from ringcron.cli.job_views import job_document
+from ringcron.cli.tables import shown
 from ringcron.client import Job, JobState
 from ringcron.client.values import document_of
 
@@ -80,7 +81,7 @@ async def redrive_jobs(
     if job is None:
         redriven = await call.client.redrive_all(handler=handler, tag=tag, limit=limit, per_second=per_second)
         people = f"redriven: {redriven.count}" + (
-            "" if redriven.last_at is None else f", the last due {redriven.last_at}"
+            "" if redriven.last_at is None else f", the last due {shown(redriven.last_at)}"
         )
         call.tell(document_of(redriven, whole=True), lambda: typer.echo(people))
         return

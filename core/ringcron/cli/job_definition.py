@@ -111,6 +111,9 @@ async def add_job(
 
 async def preview_schedule(
     call: Call,
+    expression: Annotated[
+        str | None, typer.Argument(metavar="EXPR", help="A cron expression in quotes, as with --cron.")
+    ] = None,
     cron: CronFlag = None,
     every: EveryFlag = None,
     timezone: Timezone = None,
@@ -122,6 +125,9 @@ async def preview_schedule(
     count: Annotated[int | None, number_flag("How many ticks; default 10.")] = None,
 ) -> None:
     """Show when a schedule would tick, and where a change of the clocks moves it."""
+    if expression is not None and cron is not None:
+        raise typer.BadParameter("is given already as --cron", param_hint="EXPR")
+    cron = cron if expression is None else expression
     one_of(cron=cron, every=every)
     schedule = schedule_from(
         cron=cron,
@@ -134,4 +140,4 @@ async def preview_schedule(
     )
     assert schedule is not None  # one of its flags was given
     preview = await call.client.preview(schedule, after=after, count=count)
-    call.tell(document_of(preview, whole=True), lambda: print_preview(preview))
+    call.tell(document_of(preview, whole=True), lambda: print_preview(preview, timezone))

@@ -49,7 +49,7 @@ def one_of(**given: object) -> None:
     named = [flag for flag, value in given.items() if value is not None]
     if len(named) != 1:
         flags = [f"--{name}" for name in given]
-        raise typer.BadParameter(f"give exactly one of {', '.join(flags[:-1])} and {flags[-1]}", param_hint="when")
+        raise typer.BadParameter(f"give exactly one of {', '.join(flags[:-1])} and {flags[-1]}")
 
 
 def _goes_with(other: str, given: object, flags: dict[str, object]) -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
+from datetime import timezone as tz
 from typing import Any
 
 from ringcron.cli.tables import print_fields, print_table
 from ringcron.client import Cron, Every, Job, Preview, Run, Schedule, Skip
 from ringcron.client.values import document_of
+from ringcron.cron import Zone, known_zone
 from ringcron.durations import format_duration
 
 
@@ -100,9 +103,24 @@ def print_skips(skips: Sequence[Skip]) -> None:
     )
 
 
-def print_preview(preview: Preview) -> None:
+def print_preview(preview: Preview, timezone: str | None) -> None:
+    """The ticks, in UTC and, where `timezone` is given, as its clocks show them."""
     marks = {mark.at: mark.mark for mark in preview.marks}
-    print_table(["TICK", "REMARK"], [(tick, marks.get(tick)) for tick in preview.next_runs], empty="no ticks")
+    try:
+        zone = None if timezone is None else known_zone(timezone)
+    except KeyError:  # the API knows it, by a newer tz database
+        zone = None
+    local = [] if zone is None else [f"IN {zone.name}"]
+    print_table(
+        ["TICK", *local, "REMARK"],
+        [(tick, *([] if zone is None else [_on_clocks(tick, zone)]), marks.get(tick)) for tick in preview.next_runs],
+        empty="no ticks",
+    )
+
+
+def _on_clocks(at: datetime, zone: Zone) -> str:
+    offset = zone.offset(math.floor(at.timestamp() / 60))
+    return at.astimezone(tz(timedelta(minutes=offset))).isoformat(" ", "seconds")
 
 
 def when(job: Job) -> str:

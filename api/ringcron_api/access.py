@@ -26,7 +26,7 @@ from ringcron.errors import StoreUnavailable
 from ringcron_api.callers import Caller, let_in
 from ringcron_api.dashboard import session as session_module
 from ringcron_api.dashboard.session import Session
-from ringcron_api.hosts import Hosts, is_from_another_page
+from ringcron_api.hosts import Hosts, is_from_another_page, is_from_browser
 from ringcron_api.key_ring import KeyRing
 from ringcron_api.operations import Operation
 from ringcron_api.problems import Problem
@@ -108,7 +108,8 @@ class Access:
         return session.key
 
     def _demand_neighbour(self, request: web.Request, operation: Operation) -> None:
-        self._demand_own_name(request)
+        if is_from_browser(request.headers):
+            self._demand_own_name(request)
         if operation.method != "GET" and is_from_another_page(request.headers):
             raise Problem(
                 "origin-not-allowed",

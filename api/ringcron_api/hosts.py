@@ -2,7 +2,8 @@
 
 Invariant: without keys a loopback address is not proof enough of who calls, because the browser of somebody on this
 machine runs the pages of strangers. A name that a stranger made to point here (DNS rebinding) is refused, and so is a
-write from a page that is not ours. Programs send no `Origin`, and name the address that they call.
+write from a page that is not ours. What only programs send is no danger, whatever name they call us by: a browser
+always tells its languages, and no page can keep it from that.
 """
 
 from __future__ import annotations
@@ -34,6 +35,11 @@ class Hosts:
         if name is None:
             return False
         return name == "localhost" or name.endswith(".localhost") or _is_loopback(name) or name in self._names
+
+
+def is_from_browser(headers: Mapping[str, str]) -> bool:
+    """Whether a browser may have sent this: no page can take all of these headers away."""
+    return any(name in headers for name in (hdrs.ACCEPT_LANGUAGE, hdrs.ORIGIN, hdrs.REFERER, _FETCH_SITE))
 
 
 def is_from_own_page(headers: Mapping[str, str]) -> bool:

@@ -194,13 +194,14 @@ def test_a_handler_that_swallows_cancellation_takes_its_worker_along(cluster: Cl
     first = cluster.begun(job["jobId"])
     other = cluster.worker("other")
     with psycopg.connect(cluster.database_url, autocommit=True) as connection:
-        # The worker's renewals are refused from now on, as if its lease had been taken back.
+        # The worker's renewals are refused from now on, as if its lease had been taken back; it learns of it before
+        # the lease lapses, or it might take the job back itself.
         connection.execute(
-            "update jobs set lease_owner = 'somebody', lease_until = now() - interval '1 s' where id = %s",
-            (job["jobId"],),
+            "update jobs set lease_owner = 'somebody', lease_until = now() + %s * interval '1 s' where id = %s",
+            (LEASE_SECONDS, job["jobId"]),
         )
 
-    until_sync(lambda: len(cluster.witness("begin", job["jobId"])) == 2, seconds=3 * LEASE_SECONDS + 10)
+    until_sync(lambda: len(cluster.witness("begin", job["jobId"])) == 2, seconds=3 * 2 * LEASE_SECONDS + 10)
     stubborn.wait(3 * LEASE_SECONDS)
 
     assert other.running

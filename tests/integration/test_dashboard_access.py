@@ -188,7 +188,8 @@ async def test_without_keys_the_json_api_is_called_by_our_names_and_from_our_pag
 ) -> None:
     async with running_api(database_url, allowed_hosts=("sched.example",)) as api:
         job_id = (await api.post("/jobs", {"runAt": "2100-01-01T00:00:00Z"}))["jobId"]
-        stranger, page = {"Host": "evil.example"}, {"Origin": "http://evil.example"}
+        program, page = {"Host": "evil.example"}, {"Origin": "http://evil.example"}
+        stranger = {**program, "Accept-Language": "en"}
         for method, path in (("GET", "/jobs"), ("POST", "/jobs"), ("DELETE", f"/jobs/{job_id}"), ("GET", "/workers")):
             answer = await api.call(method, path, headers=stranger)
             assert (answer.status, answer["code"]) == (403, "host-not-allowed")
@@ -198,6 +199,7 @@ async def test_without_keys_the_json_api_is_called_by_our_names_and_from_our_pag
             assert (answer.status, answer["code"]) == (403, "origin-not-allowed")
         for path in ("/healthz", "/readyz", "/metrics"):
             assert (await api.call("GET", path, headers=stranger)).status == 200
+        assert (await api.call("GET", f"/jobs/{job_id}", headers=program)).status == 200
         assert (await api.call("GET", f"/jobs/{job_id}", headers={"Host": "sched.example", **page})).status == 200
         own = {"Origin": api.url}
         assert (await api.call("POST", f"/jobs/{job_id}/trigger", headers=own)).status == 202

@@ -199,8 +199,8 @@ class TestRegistration:
 
     async def test_spoilt_data_is_mended(self, session: Session, zookeeper_hosts: str) -> None:
         registration = Registration(session, "w.1", data)
-        czxid = await registration.verify()
         with zookeeper_client(zookeeper_hosts) as client:
+            czxid = await registration.verify()
             client.set("/workers/w.1", b"junk")
             assert await registration.verify() == czxid
             assert client.get("/workers/w.1")[0] == data()

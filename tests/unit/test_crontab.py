@@ -224,4 +224,4 @@ def test_an_api_that_does_not_answer_ends_with_1_and_says_what_to_do() -> None:
     flags = ["--system", "--api", "http://127.0.0.1:9"]  # the discard port: nobody listens
     said = CliRunner().invoke(app, ["import-crontab", *flags, str(FOLDER / "stat-collect")])
     assert said.exit_code == 1
-    assert "repeat the command" in said.output
+    assert "--api or RINGCRON_API_URL names another" in said.output

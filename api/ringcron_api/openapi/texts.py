@@ -61,9 +61,9 @@ nothing after 5 seconds. A key may have a rate; beyond it the answer is 429 with
 API process by itself.
 
 While no key exists, calls without one are let in, if the API listens on the loopback interface only (or was started
-with `--insecure`) and `RINGCRON_REQUIRE_KEYS` is not `always`. Over the loopback interface only names of this machine
-and those in `RINGCRON_ALLOWED_HOSTS` are then answered, and nothing is changed for pages of other sites (403
-`host-not-allowed`, `origin-not-allowed`). From the first key on every call needs one, but for
+with `--insecure`) and `RINGCRON_REQUIRE_KEYS` is not `always`. Over the loopback interface browsers are then answered
+only under names of this machine and those in `RINGCRON_ALLOWED_HOSTS`, and nothing is changed for pages of other sites
+(403 `host-not-allowed`, `origin-not-allowed`). From the first key on every call needs one, but for
 `/healthz`, `/readyz`, `/openapi.json` and `/docs`, which say nothing of any job. The audit of a job says whose key
 changed it.
 

@@ -156,7 +156,7 @@ async def test_a_bounded_claim_touches_only_the_days_in_its_bounds(pool: Pool, c
     await make_upkeep(pool).step()
     bounds = near(await database_now(connection))
     plan = await explain(connection, query("claim"), claim_parameters(bounds.from_at, bounds.until_at))
-    days = {today - DAY, today, midnight(bounds.until_at - timedelta(microseconds=1))}
+    days = {midnight(bounds.from_at), today - DAY, today, midnight(bounds.until_at - timedelta(microseconds=1))}
     assert plan.partitions == day_names("jobs", *days)
     assert plan.subplans_removed <= 1  # tomorrow, in the last hours of a day
     assert plan.indexes == {"jobs_due", "jobs_pkey"}

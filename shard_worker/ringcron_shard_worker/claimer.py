@@ -20,7 +20,7 @@ from ringcron.clock import Clock, DatabaseClock
 from ringcron.errors import StatementRefused, StoreUnavailable
 from ringcron.models import Claim, Holding
 from ringcron.store.answers import Peek
-from ringcron.store.bounds import UNBOUNDED, near
+from ringcron.store.bounds import UNBOUNDED, Bounds, near
 from ringcron.store.worker import WorkerStore
 from ringcron_shard_worker.lease_keeper import trust_of
 from ringcron_shard_worker.leases import Leases
@@ -84,6 +84,7 @@ class Claimer:
         self._batch_size = min(batch_size, max(IN_TURNS_FROM, leases.capacity // 2))
         self._bounds = UNBOUNDED  # of the claims after the last peek
         self._peeked = UNBOUNDED  # those of the last peek
+        self._near: Bounds | None = None
         self._unbounded_due = 0.0
         self._claims_made = 0
         self._answer_missing = False
@@ -151,6 +152,9 @@ class Claimer:
     async def _peek(self, holding: Holding, lasts: float) -> Peek:
         now = self._clock.elapsed()
         bounds = near(self._database_clock.now())
+        if bounds != self._near:
+            await self._store.warm_up(bounds)
+            self._near = bounds
         self._peeked = bounds
         if now >= self._unbounded_due:
             self._peeked = UNBOUNDED

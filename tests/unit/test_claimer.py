@@ -31,6 +31,9 @@ class Answers:
         self._beyond = list(beyond)
         self.peeked: list[Bounds] = []
 
+    async def warm_up(self, bounds: Bounds) -> None:
+        pass
+
     async def peek(self, own: Any, ring: Any, handlers: Any, bounds: Bounds, **_: Any) -> Peek:
         if not self._beyond:
             raise Enough

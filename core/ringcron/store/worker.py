@@ -26,13 +26,15 @@ from ringcron.ring import WHOLE_RING
 from ringcron.store.answers import Completed, EndedRun, Head, Peek, Reaped, Renewed
 from ringcron.store.bounds import UNBOUNDED, Bounds
 from ringcron.store.claimed import CLOCK, Claimed, Undecodable, claim_of, decode_claimed
-from ringcron.store.completing import complete_runs, json_text, skip_fields, span_of
+from ringcron.store.completing import complete_runs, days_of, json_text, skip_fields, span_of
 from ringcron.store.connection import Connection, rows_of, transact
 from ringcron.store.link import Link
 from ringcron.store.pinned import pinned
 
 READ_AT_ONCE: Final = 100
 _VALUE_FAULTS: Final = frozenset({"22", "23", "54"})
+_NO_JOB: Final = UUID(int=0)
+_NO_HANDLER: Final = ""
 _NEXT_RUN_AT: Final = attrgetter("next_run_at")
 _log = structlog.get_logger(__name__)
 
@@ -222,8 +224,29 @@ class WorkerStore:
         return Renewed(held={(row[0], row[1]): row[2] for row in rows})
 
     async def keep_listening(self) -> None:
-        """Prove the renewing connection, and open it where it is gone: it hears the bell also while nothing is held."""
-        await self._execute(self.renewals, "read_clock", {}, repeatable=False)
+        """Prove the renewing connection, and open it where it is gone: it hears the bell also while nothing is held.
+
+        By renewing nothing, so that the statement is planned by the time it is needed.
+        """
+        now = self._database_clock.now()
+        parameters = {
+            "ids": [_NO_JOB],
+            "next_run_ats": [now],
+            "generations": [1],
+            "owner": self._worker_id,
+            "lease": self._lease_seconds,
+            **days_of(now, now),
+        }
+        await self._execute(self.renewals, "renew_leases", parameters, repeatable=False)
+
+    async def warm_up(self, bounds: Bounds) -> None:
+        """Have PostgreSQL plan what jobs within `bounds` will need: a claim and a completion, of nothing. Planned when
+        many workers need them at once, they would keep all of them waiting."""
+        await self.claim(WHOLE_RING, [_NO_HANDLER], batch=1, bounds=bounds)
+        now = self._database_clock.now()
+        for day in {now.date(): now, bounds.until_at.date(): bounds.until_at}.values():
+            parameters = {"rows": "[]", "owner": self._worker_id, **days_of(day, day)}
+            await self._main("complete_runs", parameters, repeatable=True)
 
     async def complete_runs(self, ended: Sequence[EndedRun]) -> Completed:
         """Write completions, at most one statement's worth. Raises StoreUnavailable while the database is away, and

@@ -389,6 +389,25 @@ async def test_a_job_that_kills_its_worker_three_times_is_dead_and_its_batch_mat
         assert (await row_of(connection, mate))["state"] == "due"
 
 
+async def test_a_hand_back_that_comes_late_leaves_later_claims_alone(
+    store: WorkerStore, connection: Connection
+) -> None:
+    """A frozen server carries it out when its client has long asked again, and claimed."""
+    await add_job(connection, due_in=-1)
+    (claimed,) = await claim(store)
+    row = await row_of(connection, claimed.id)
+    parameters = {
+        "ids": [],
+        "generations": [],
+        "owner": row["lease_owner"],
+        "from_at": UNBOUNDED.from_at,
+        "until_at": UNBOUNDED.until_at,
+    }
+    for claimed_by, state in ((row["claimed_at"] - timedelta(milliseconds=1), "claimed"), (row["claimed_at"], "due")):
+        await connection.execute(query("release_unknown_claims"), {**parameters, "claimed_by": claimed_by})
+        assert (await row_of(connection, claimed.id))["state"] == state
+
+
 async def test_claims_whose_answer_never_came_are_handed_back(store: WorkerStore, connection: Connection) -> None:
     known = await add_job(connection, due_in=-9)
     unknown = await add_job(connection, due_in=-1)

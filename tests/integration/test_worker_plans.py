@@ -232,6 +232,7 @@ async def test_hand_back(stale: psycopg.AsyncConnection[Any]) -> None:
         "ids": [],
         "generations": [],
         "owner": "somebody else",
+        "claimed_by": UNBOUNDED.until_at,
         "from_at": UNBOUNDED.from_at,
         "until_at": UNBOUNDED.until_at,
     }

@@ -328,6 +328,8 @@ class Database:
         for row in list(self.jobs.values()):
             if row.state != "claimed" or row.lease_owner != p["owner"] or (row.id, row.lease_generation) in known:
                 continue
+            if row.claimed_at is None or row.claimed_at > p["claimed_by"]:
+                continue
             given_back = row.attempt == 1 and row.cause in _FROM_SCHEDULE
             after = dataclasses.replace(
                 row,

@@ -10,7 +10,7 @@ cannot delay a renewal.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from operator import attrgetter
 from typing import Any, Final
 from uuid import UUID
@@ -254,8 +254,13 @@ class WorkerStore:
         return await complete_runs(self._main, ended, owner=self._worker_id, now=self._clock.elapsed())
 
     async def release_unknown_claims(self, known: Sequence[Claim]) -> list[UUID]:
-        """Hand back every claim of this worker that is not among `known`; returns the ids."""
+        """Hand back every claim of this worker up to now that is not among `known`; returns the ids.
+
+        "Now" allows for half of the time after which a statement is given up: so far the estimated clock may be behind.
+        """
+        allowance = timedelta(seconds=self._lease_seconds / 16)
         parameters = {
+            "claimed_by": self._database_clock.now() + allowance,
             "ids": [claim.id for claim in known],
             "generations": [claim.lease_generation for claim in known],
             "owner": self._worker_id,

@@ -2,6 +2,8 @@
 -- incarnation alone, so nobody else's claim can be meant. The attempt is given back; no run was started.
 -- What waited for the run (after_current: cancel, pause) takes effect. decided_until stays where the claim moved it: cause,
 -- attempt and scheduled_for tell that nothing was settled (ringcron.undecided).
+-- claimed_by: nothing that was claimed later. A server that was frozen may carry this out when its client has long given
+-- up, asked once more and claimed again.
 -- Index: jobs_claimed.
 update jobs j
 set state = case
@@ -20,6 +22,7 @@ set state = case
     claimed_at = null
 where j.state = 'claimed'
   and j.lease_owner = %(owner)s
+  and j.claimed_at <= %(claimed_by)s
   and j.next_run_at >= %(from_at)s and j.next_run_at < %(until_at)s
   and (j.id, j.lease_generation) not in (
       select known.id, known.lease_generation

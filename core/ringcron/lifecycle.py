@@ -172,14 +172,12 @@ def _next_occurrence(going: Going, outcome: RunOutcome, now: datetime) -> Comple
 
 def _after_one_off(going: Going, outcome: RunOutcome, now: datetime) -> Completion:
     claim, run_at = going.claim, going.definition.run_at
-    decided_until = now
-    if claim.cause in _BEFORE_ITS_INSTANT and run_at is not None and run_at > claim.decided_until:
-        if not going.triggered:
-            next_run_at = first_run_at(claim.id, going.definition, run_at, now)
-            return _due(going, run_at, Cause.SCHEDULE, next_run_at, claim.decided_until, (), None)
-        decided_until = claim.decided_until  # its instant comes after the run that was asked for
-    if going.triggered:
-        return _due(going, now, Cause.MANUAL, now, decided_until, (), None)
+    ahead = claim.cause in _BEFORE_ITS_INSTANT and run_at is not None and run_at > claim.decided_until
+    if going.triggered:  # its instant, where that is ahead, comes after the run that was asked for
+        return _due(going, now, Cause.MANUAL, now, claim.decided_until if ahead else now, (), None)
+    if ahead and run_at is not None:
+        next_run_at = first_run_at(claim.id, going.definition, run_at, now)
+        return _due(going, run_at, Cause.SCHEDULE, next_run_at, claim.decided_until, (), None)
     return _ended(going, JobState.CANCELLED if outcome is RunOutcome.CANCELLED else JobState.DONE, now)
 
 

@@ -58,7 +58,7 @@ def grow_fleet(cluster: OwnCluster, sizes: Sequence[int], outcome: Outcome, prog
         cluster.start_workers(more, concurrency=10)
         started = clock.elapsed() - began - cluster.rebalance_seconds
         time.sleep(SETTLE_SECONDS)
-        holdings = cluster.database.run("list_holdings")
+        holdings = cluster.holdings()
         arcs = cluster.database.run("list_arcs", handler=cluster.handler)
         memory = [found.pss for found in (memory_of(worker.pid) for worker in cluster.workers) if found is not None]
         progress.say(f"{size} workers share the ring; watching them for {WATCH_SECONDS:g} s")
@@ -68,7 +68,7 @@ def grow_fleet(cluster: OwnCluster, sizes: Sequence[int], outcome: Outcome, prog
                 workers=size,
                 start_seconds=started,
                 rebalance_seconds=cluster.rebalance_seconds,
-                epoch=max(row[1] for row in holdings),
+                epoch=max(one.epoch or 0 for one in holdings),
                 arcs_a_worker=len(arcs) / len(holdings),
                 pss_a_worker=sum(memory) / len(memory) if memory else 0.0,
                 statements=rest.statements,

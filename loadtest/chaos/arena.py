@@ -28,6 +28,7 @@ import psycopg
 
 from loadtest.chaos.disk import mounted
 from loadtest.chaos.faketime import fake_clock
+from loadtest.chaos.handlers import ASYNC
 from loadtest.chaos.namespaces import Namespaces
 from loadtest.chaos.plan import ArenaPlan
 from loadtest.chaos.quorum import ZooKeepers
@@ -37,6 +38,7 @@ from loadtest.chaos.steering import Steering
 from loadtest.chaos.truth import Said, install_audit
 from loadtest.chaos.wiring import LOOPBACK, Wiring
 from loadtest.cluster.errors import ClusterError
+from loadtest.cluster.holdings import Holding, share_ring
 from loadtest.cluster.programs import SEARCH_PATH, Launcher, Program
 from loadtest.database import Database
 from loadtest.progress import Progress
@@ -45,7 +47,6 @@ from ringcron.failpoints import VARIABLE
 from ringcron.local.errors import NotAvailable
 from ringcron.local.postgres import PostgresServer, remove
 from ringcron.local.processes import free_port, launch
-from ringcron.slots import SLOT_COUNT
 from ringcron_sql.migrate import migrate
 
 POSTGRES_SETTINGS: Final[Mapping[str, str]] = {
@@ -57,6 +58,7 @@ POSTGRES_SETTINGS: Final[Mapping[str, str]] = {
 START_SECONDS: Final = 180.0
 LOOK_SECONDS: Final = 0.1
 CARVED_DAYS: Final = 10
+REPORTED_SECONDS: Final = 6.0
 
 
 @contextmanager
@@ -242,13 +244,11 @@ class Arena:
 
     def is_shared_out(self) -> bool:
         """Whether the running workers, each in its present incarnation, own the whole ring at one epoch."""
-        rows = self.asked("chaos/list_holdings")
-        by_name = {row[0]: row for row in rows}
-        running = {name for name, worker in self.workers.items() if worker.running}
-        if not running <= by_name.keys():
-            return False
-        newest = [max((row for row in rows if row[0] == name), key=lambda row: int(row[2] or 0)) for name in running]
-        return len({row[2] for row in newest}) == 1 and sum(row[3] for row in newest) == SLOT_COUNT
+        return share_ring(self.holdings(), {name for name, worker in self.workers.items() if worker.running})
+
+    def holdings(self) -> list[Holding]:
+        """What each worker that reported lately holds; nothing while the database cannot be reached."""
+        return [Holding(*row) for row in self.asked("list_holdings", handler=ASYNC, seconds=REPORTED_SECONDS)]
 
     def until(self, condition: Callable[[], bool], what: str, *, seconds: float = START_SECONDS) -> None:
         """Wait for it. Raises ClusterError after `seconds`, or where a program has ended."""

@@ -60,7 +60,7 @@ class Liveness:
             (lambda: not self._live(), lambda: f"V1, V2: after {bound:.0f} s there is still {self._told_live()}"),
             (
                 self._arena.is_shared_out,
-                lambda: f"V3: the workers do not own the ring: {self._arena.asked('chaos/list_holdings')}",
+                lambda: f"V3: the workers do not own the ring: {self._arena.holdings()}",
             ),
             (
                 lambda: (

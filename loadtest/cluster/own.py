@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from loadtest.cluster.errors import ClusterError
+from loadtest.cluster.holdings import REPORTED_SECONDS, Holding
 from loadtest.cluster.programs import Launcher, Program
 from loadtest.database import Database
 from loadtest.handlers import HANDLER, SLOWNESS_VARIABLE
@@ -248,17 +249,21 @@ class OwnCluster:
             self._zookeeper.kill()
         self._postgres.stop()
 
+    def holdings(self) -> list[Holding]:
+        """What each worker that reported lately holds."""
+        return [Holding(*row) for row in self.database.run("list_holdings", handler=HANDLER, seconds=REPORTED_SECONDS)]
+
     def _reported(self) -> set[str]:
-        return {row[0] for row in self.database.run("list_holdings")}
+        return {one.name for one in self.holdings()}
 
     def _assigned(self) -> bool:
         expected = {worker.name for worker in self.workers if worker.running}
-        rows = [row for row in self.database.run("list_holdings") if row[0] in expected]
-        if {row[0] for row in rows} != expected:
+        found = [one for one in self.holdings() if one.name in expected]
+        if {one.name for one in found} != expected:
             return False
         if self._zookeeper is None:
             return True
-        return len({row[1] for row in rows}) == 1 and sum(row[2] for row in rows) == SLOT_COUNT
+        return len({one.epoch for one in found}) == 1 and sum(one.slots for one in found) == SLOT_COUNT
 
     def _until(self, condition: Callable[[], bool], what: str, *, seconds: float = SERVING_SECONDS) -> None:
         deadline = self._clock.elapsed() + seconds

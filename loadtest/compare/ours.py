@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import orjson
 
+from loadtest.cluster.holdings import REPORTED_SECONDS
 from loadtest.cluster.programs import Launcher, Program
 from loadtest.compare.contestants import READY_SECONDS, Broken, Kind, Site
 from loadtest.database import Database
@@ -166,8 +167,8 @@ def _document(seq: int, at: float) -> dict[str, Any]:
 
 
 def _share_ring(database: Database, workers: int) -> bool:
-    rows = database.run("list_holdings")
-    return len(rows) == workers and len({row[1] for row in rows}) == 1 and sum(row[2] for row in rows) == SLOT_COUNT
+    rows = database.run("list_holdings", handler=HANDLER, seconds=REPORTED_SECONDS)
+    return len(rows) == workers and len({row[2] for row in rows}) == 1 and sum(row[3] for row in rows) == SLOT_COUNT
 
 
 def _readiness(port: int) -> str | None:

@@ -11,9 +11,9 @@ import random
 from dataclasses import dataclass
 from typing import Final
 
+from loadtest.cluster.holdings import share_ring
 from loadtest.cluster.own import OwnCluster
 from loadtest.cluster.programs import Program
-from ringcron.slots import SLOT_COUNT
 
 AWAY_SECONDS: Final = 20.0
 """At the latest a worker comes back after so long."""
@@ -108,12 +108,9 @@ class Killer:
         if self._watched is None or now - self._looked < LOOK_SECONDS:
             return
         self._looked = now
-        rows = self._cluster.database.run("soak/list_holders")
-        running = {worker.name for worker in self._cluster.workers if worker.running}
-        newest = {row[0]: row for row in sorted(rows, key=lambda row: int(row[2])) if row[0] in running}
-        if newest.keys() != running or len({row[2] for row in newest.values()}) != 1:
-            return
-        if sum(row[3] for row in newest.values()) != SLOT_COUNT:
+        if not share_ring(
+            self._cluster.holdings(), {worker.name for worker in self._cluster.workers if worker.running}
+        ):
             return
         self._watched.shared_after = now - self._watched.at
         self._away = [

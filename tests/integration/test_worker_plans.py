@@ -3,20 +3,29 @@ nothing at all."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator
-from datetime import datetime, timedelta
 from typing import Any
 
 import psycopg
 import pytest
 
-from ringcron.store.bounds import UNBOUNDED, near
+from ringcron.store.bounds import UNBOUNDED
 from ringcron.store.link import PINNED_PLANS
 from ringcron.store.pinned import pinned
-from tests.support.days import carve_days, day_names
+from tests.support.days import carve_days
 from tests.support.jobs import add_many, database_now
 from tests.support.plans import Plan, explain_prepared
+from tests.support.worker_statements import (
+    bounded,
+    claim_parameters,
+    completion_parameters,
+    held,
+    near_days,
+    no_quadratic_read,
+    peek_parameters,
+    settlement_parameters,
+    span,
+)
 
 pytestmark = pytest.mark.store
 
@@ -48,37 +57,11 @@ async def stale(connection: psycopg.AsyncConnection[Any]) -> psycopg.AsyncConnec
     return connection
 
 
-async def bounded(connection: psycopg.AsyncConnection[Any]) -> dict[str, Any]:
-    bounds = near(await database_now(connection))
-    return {"from_at": bounds.from_at, "until_at": bounds.until_at}
-
-
-async def held(connection: psycopg.AsyncConnection[Any], count: int = 500) -> list[tuple[Any, ...]]:
-    cursor = await connection.execute(
-        "select id, next_run_at, lease_generation from jobs where state = 'claimed' order by id limit %s", (count,)
-    )
-    return await cursor.fetchall()
-
-
-async def near_days(connection: psycopg.AsyncConnection[Any]) -> set[str]:
-    """Yesterday, today, and tomorrow where the hours ahead reach into it."""
-    bounds = near(await database_now(connection))
-    days = (bounds.from_at, bounds.from_at + timedelta(days=1), bounds.until_at - timedelta(microseconds=1))
-    return day_names("jobs", *days)
-
-
 async def plan_of(
     connection: psycopg.AsyncConnection[Any], name: str, parameters: dict[str, Any], *, analyze: bool = False
 ) -> Plan:
     """The plan that a worker gets: the bounds in the text, the statement prepared once."""
     return await explain_prepared(connection, pinned(name, parameters), parameters, analyze=analyze)
-
-
-def no_quadratic_read(plan: Plan, held_rows: int) -> None:
-    """No node may read rows in the order of held × claimed."""
-    for node in plan.nodes():
-        read = node["Actual Loops"] * (node["Actual Rows"] + node.get("Rows Removed by Filter", 0))
-        assert read <= 5 * held_rows, node
 
 
 async def test_claim(stale: psycopg.AsyncConnection[Any]) -> None:
@@ -116,32 +99,6 @@ async def test_a_backlog_of_a_handler_that_nobody_has_is_not_read(stale: psycopg
     assert all(node.get("Rows Removed by Filter", 0) < 100 for node in plan.nodes())
 
 
-def claim_parameters(**changes: Any) -> dict[str, Any]:
-    return {
-        "handlers": ["noop"],
-        "lo": 0,
-        "hi": 1023,
-        "overdue": 0.0,
-        "solo": False,
-        "batch": 50,
-        "owner": "w",
-        "lease": 15.0,
-    } | changes
-
-
-def peek_parameters(bounds: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "ranks": [0, 1],
-        "handlers": ["noop", "noop"],
-        "los": [0, 0],
-        "his": [100, 4095],
-        "wanted": ["noop"],
-        "horizon": 2.0,
-        **bounds,
-        **{f"arcs_{name}": at for name, at in bounds.items()},
-    }
-
-
 async def test_peek(stale: psycopg.AsyncConnection[Any]) -> None:
     parameters = peek_parameters(await bounded(stale))
     plan = await plan_of(stale, "peek", parameters, analyze=True)
@@ -165,45 +122,14 @@ async def test_read_claimed(stale: psycopg.AsyncConnection[Any]) -> None:
 
 async def test_complete(stale: psycopg.AsyncConnection[Any]) -> None:
     rows = await held(stale)
-    document = [
-        {
-            "id": str(row[0]),
-            "next_run_at": row[1].isoformat(),
-            "lease_generation": row[2],
-            "revision": 1,
-            "outcome": "succeeded",
-            "started_ago": 0.1,
-            "finished_ago": 0.0,
-            "state": "done",
-            "delay": 0,
-            "scheduled_for": row[1].isoformat(),
-            "cause": "schedule",
-            "attempt": 1,
-            "decided_until": row[1].isoformat(),
-            "give_back": False,
-        }
-        for row in rows
-    ]
-    parameters = {"rows": json.dumps(document), "owner": "w", **instants(rows)}
+    parameters = completion_parameters(rows)
     plan = await plan_of(stale, "complete_runs", parameters, analyze=True)
     await only_by_primary_key(stale, plan, len(rows))
 
 
 async def test_settle(stale: psycopg.AsyncConnection[Any]) -> None:
     rows = await held(stale)
-    document = [
-        {
-            "id": str(row[0]),
-            "next_run_at": row[1].isoformat(),
-            "lease_generation": row[2],
-            "release": False,
-            "done": False,
-            "scheduled_for": row[1].isoformat(),
-            "cause": "catchup",
-        }
-        for row in rows
-    ]
-    parameters = {"rows": json.dumps(document), "owner": "w", **instants(rows)}
+    parameters = settlement_parameters(rows)
     plan = await plan_of(stale, "settle_claims", parameters, analyze=True)
     await only_by_primary_key(stale, plan, len(rows))
 
@@ -252,19 +178,6 @@ async def test_find_landed(stale: psycopg.AsyncConnection[Any]) -> None:
     plan = await plan_of(stale, "find_landed", parameters)
     assert plan.sequential == set()
     assert plan.indexes == {"jobs_pkey", "runs_pkey"}
-
-
-def instants(rows: list[tuple[Any, ...]]) -> dict[str, datetime]:
-    return {"first_at": min(row[1] for row in rows), "last_at": max(row[1] for row in rows)}
-
-
-def span(rows: list[tuple[Any, ...]]) -> dict[str, Any]:
-    return {
-        "ids": [row[0] for row in rows],
-        "next_run_ats": [row[1] for row in rows],
-        "generations": [row[2] for row in rows],
-        **instants(rows),
-    }
 
 
 async def only_by_primary_key(connection: psycopg.AsyncConnection[Any], plan: Plan, rows: int) -> None:

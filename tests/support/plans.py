@@ -12,7 +12,7 @@ of the partitioned parent (`jobs_due`), whatever PostgreSQL called the index of 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -114,14 +114,29 @@ async def explain(
 
 
 async def explain_prepared(
-    connection: psycopg.AsyncConnection[Any], statement: str, parameters: Mapping[str, Any], *, analyze: bool = False
+    connection: psycopg.AsyncConnection[Any],
+    statement: str,
+    parameters: Mapping[str, Any],
+    *,
+    analyze: bool = False,
+    planned_before: Callable[[], Awaitable[Mapping[str, Any]]] | None = None,
 ) -> Plan:
-    """The plan that the statement gets once it is prepared on this connection, whose plan_cache_mode counts."""
+    """The plan that the statement gets once it is prepared on this connection, whose plan_cache_mode counts.
+
+    `planned_before`: called when the plan has been made, and before it is explained; answers with the later parameters.
+    """
     names = list(dict.fromkeys(re.findall(r"%\((\w+)\)s", statement)))
     text = re.sub(r"%\((\w+)\)s", lambda found: f"${names.index(found[1]) + 1}", statement)
-    arguments = sql.SQL(", ").join(sql.Literal(parameters[name]) for name in names).as_string(connection)
     await connection.execute(f"prepare explained as {text}".encode())
-    try:
+
+    async def explained(parameters: Mapping[str, Any], *, analyze: bool) -> Plan:
+        arguments = sql.SQL(", ").join(sql.Literal(parameters[name]) for name in names).as_string(connection)
         return await explain(connection, f"execute explained ({arguments})".replace("%", "%%"), analyze=analyze)
+
+    try:
+        if planned_before is not None:
+            await explained(parameters, analyze=False)
+            parameters = await planned_before()
+        return await explained(parameters, analyze=analyze)
     finally:
         await connection.execute("deallocate explained")

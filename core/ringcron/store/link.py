@@ -22,7 +22,12 @@ PLANS: Final[Mapping[str, str]] = {
     "enable_mergejoin": "off",
     "jit": "off",
 }
-"""Each of a worker's statements has one right plan: nested loops over index scans. No statistics may choose another."""
+"""Each of a worker's statements has one right plan: nested loops over index scans. No statistics may choose another.
+
+What writes to jobs says `j.id between held.id and held.id`, and its bounds with an `or`: all of it means what `=` and
+`and` would, but it can only be read as a look-up of one id after another. A plan that was made when a day held next to
+nothing (they are kept) else reads the whole index of the day once per row, when thousands of jobs have come.
+"""
 PINNED_PLANS: Final = " ".join(f"-c {name}={value}" for name, value in PLANS.items())
 """The same as startup options."""
 

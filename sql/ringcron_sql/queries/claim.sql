@@ -1,5 +1,6 @@
 -- The one claim statement: the oldest due rows of one arc become claimed, with a lease and a higher generation.
--- Index: jobs_due (handler, next_run_at, slot); quarantined rows (solo) by jobs_quarantined. The UPDATE by primary key.
+-- Index: jobs_due (handler, next_run_at, slot); quarantined rows (solo) by jobs_quarantined. The UPDATE by primary key, and
+-- written so that nothing else is possible (ringcron.store.link.PLANS).
 -- from_at and until_at only prune partitions; `next_run_at <= now() - overdue` is the test, on the database's clock.
 -- One ordered scan per handler, so that a backlog of a handler that nobody has costs nothing.
 -- The generation carries the WAL timeline: a promoted replica that lost a claim can never hand its number out again.
@@ -36,9 +37,8 @@ set state = 'claimed',
         when j.attempt = 0 and j.cause = 'schedule' then greatest(j.decided_until, clock_timestamp())
         else j.decided_until end
 from pick
-where j.id = pick.id
-  and j.next_run_at = pick.next_run_at
-  and j.next_run_at >= %(from_at)s and j.next_run_at < %(until_at)s
+where j.id between pick.id and pick.id and j.next_run_at = pick.next_run_at
+  and (j.next_run_at > %(from_at)s and j.next_run_at < %(until_at)s or j.next_run_at = %(from_at)s)
 returning j.id, j.next_run_at, j.lease_generation, j.handler, j.attempt, j.scheduled_for, j.cause, j.claimed_at,
           j.decided_until, j.lost, clock_timestamp(),
           case when pg_column_size(j.payload) <= 256 then j.payload::text end, j.schedule::text, j.run_at,

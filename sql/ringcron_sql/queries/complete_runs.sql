@@ -3,7 +3,7 @@
 -- The rows come sorted by id and are locked in that order: renew and complete cannot deadlock.
 -- next_run_at never goes below now; retry delays are added here, on the database's clock; ages are seconds ago.
 -- A field of the occurrence that is left out stays as it is; any other that is left out is null, false or 0.
--- Index: primary key; first_at and last_at prune. (See renew_leases for `is not distinct from`.)
+-- Index: primary key; first_at and last_at prune. (See renew_leases for `is not distinct from` and the UPDATE's conditions.)
 with ended as materialized (
     select *
     from json_to_recordset(%(rows)s::json) as e (
@@ -55,8 +55,8 @@ moved as (
         lease_until = null,
         claimed_at = null
     from held
-    where j.id = held.id and j.next_run_at = held.next_run_at
-      and j.next_run_at >= %(first_at)s and j.next_run_at <= %(last_at)s
+    where j.id between held.id and held.id and j.next_run_at = held.next_run_at
+      and (j.next_run_at > %(first_at)s and j.next_run_at < %(last_at)s or j.next_run_at in (%(first_at)s, %(last_at)s))
       and held.revision = held.current_revision),
 ran as (
     insert into runs (job_id, lease_generation, claimed_at, attempt, scheduled_for, cause, worker_id,

@@ -4,7 +4,7 @@
 -- the database's clock is more than a second off what this reaper expected: after a step the owners get one lease.
 -- What waited for the run (after_current) takes effect as far as it needs no tick: cancel, pause. The rest, and a cancel
 -- of the run of a recurring job, stays on the row, and the next claim honours it.
--- Index: jobs_claimed (lease_until); from_at and until_at prune.
+-- Index: jobs_claimed (lease_until); from_at and until_at prune. (See renew_leases for the UPDATE's conditions.)
 with lapsed as materialized (
     select j.id, j.next_run_at, j.lease_generation, j.attempt, j.scheduled_for, j.cause, j.lease_owner, j.claimed_at,
            case
@@ -37,14 +37,13 @@ taken as (
         lease_until = null,
         claimed_at = null
     from lapsed
-    where j.id = lapsed.id and j.next_run_at = lapsed.next_run_at
-      and j.next_run_at >= %(from_at)s and j.next_run_at < %(until_at)s
-    returning j.id),
+    where j.id between lapsed.id and lapsed.id and j.next_run_at = lapsed.next_run_at
+      and (j.next_run_at > %(from_at)s and j.next_run_at < %(until_at)s or j.next_run_at = %(from_at)s)
+    returning lapsed.*),
 ran as (
     insert into runs (job_id, lease_generation, claimed_at, attempt, scheduled_for, cause, worker_id,
                       started_at, finished_at, outcome, error)
-    select l.id, l.lease_generation, l.claimed_at, l.attempt, l.scheduled_for, l.cause, l.lease_owner,
-           l.claimed_at, clock_timestamp(), 'lost', 'the lease lapsed and its worker did not come back'
-    from lapsed l
-    join taken on taken.id = l.id)
+    select t.id, t.lease_generation, t.claimed_at, t.attempt, t.scheduled_for, t.cause, t.lease_owner,
+           t.claimed_at, clock_timestamp(), 'lost', 'the lease lapsed and its worker did not come back'
+    from taken t)
 select l.id, l.lease_generation, l.lease_owner, l.becomes = 'dead' from lapsed l

@@ -1,5 +1,6 @@
 -- Renew every lease of this worker that the fence lets pass; what does not come back is lost.
--- Index: primary key. The ids come sorted, so that rows are locked in id order: renew and complete cannot deadlock.
+-- Index: primary key; nothing else is possible in the UPDATE (ringcron.store.link.PLANS).
+-- The ids come sorted, so that rows are locked in id order: renew and complete cannot deadlock.
 -- `is not distinct from` in the fence keeps the planner off jobs_claimed: under statistics that say nothing is claimed
 -- it would read that whole index once per row.
 with held as materialized (
@@ -19,6 +20,6 @@ with held as materialized (
 update jobs j
 set lease_until = clock_timestamp() + make_interval(secs => %(lease)s)
 from held
-where j.id = held.id and j.next_run_at = held.next_run_at
-  and j.next_run_at >= %(first_at)s and j.next_run_at <= %(last_at)s
+where j.id between held.id and held.id and j.next_run_at = held.next_run_at
+  and (j.next_run_at > %(first_at)s and j.next_run_at < %(last_at)s or j.next_run_at in (%(first_at)s, %(last_at)s))
 returning j.id, j.lease_generation, held.cancel_requested, clock_timestamp()

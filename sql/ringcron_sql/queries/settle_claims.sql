@@ -3,7 +3,7 @@
 -- tick (or is done, where there is none); what waited for the run (after_current: cancel, pause) takes effect then.
 -- A row is settled once: the occurrence as it was claimed is part of the fence. Sent again after an answer that never
 -- came, it finds the row as wanted and says so, without a second skip.
--- Index: primary key; first_at and last_at prune.
+-- Index: primary key; first_at and last_at prune. (See renew_leases for the UPDATE's conditions.)
 with decided as materialized (
     select *
     from json_to_recordset(%(rows)s::json) as d (
@@ -55,8 +55,8 @@ settled as (
         lease_until = case when held.release then null else j.lease_until end,
         claimed_at = case when held.release then null else j.claimed_at end
     from held
-    where j.id = held.id and j.next_run_at = held.next_run_at
-      and j.next_run_at >= %(first_at)s and j.next_run_at <= %(last_at)s
+    where j.id between held.id and held.id and j.next_run_at = held.next_run_at
+      and (j.next_run_at > %(first_at)s and j.next_run_at < %(last_at)s or j.next_run_at in (%(first_at)s, %(last_at)s))
     returning j.id, j.lease_generation),
 skipped as (
     insert into skips (job_id, decided_at, first, last, count, reason)

@@ -20,7 +20,7 @@ from ringcron.clock import Clock, DatabaseClock
 from ringcron.errors import StatementRefused, StoreUnavailable
 from ringcron.models import Claim, Holding
 from ringcron.store.answers import Peek
-from ringcron.store.bounds import UNBOUNDED, Bounds, near
+from ringcron.store.bounds import UNBOUNDED, Bounds, behind, near
 from ringcron.store.worker import WorkerStore
 from ringcron_shard_worker.lease_keeper import trust_of
 from ringcron_shard_worker.leases import Leases
@@ -85,7 +85,7 @@ class Claimer:
         self._bounds = UNBOUNDED  # of the claims after the last peek
         self._peeked = UNBOUNDED  # those of the last peek
         self._near: Bounds | None = None
-        self._unbounded_due = 0.0
+        self._all_due = 0.0
         self._claims_made = 0
         self._answer_missing = False
         self._away = False
@@ -150,23 +150,23 @@ class Claimer:
         return pause * random.uniform(*LASTS)
 
     async def _peek(self, holding: Holding, lasts: float) -> Peek:
-        now = self._clock.elapsed()
-        bounds = near(self._database_clock.now())
+        now, database_now = self._clock.elapsed(), self._database_clock.now()
+        bounds = near(database_now)
         if bounds != self._near:
             await self._store.warm_up(bounds)
             self._near = bounds
         self._peeked = bounds
-        if now >= self._unbounded_due:
-            self._peeked = UNBOUNDED
-            self._unbounded_due = now + random.uniform(2, 5)
+        if now >= self._all_due:
+            self._peeked = behind(database_now)
+            self._all_due = now + random.uniform(2, 5)
         ring = () if owns_everything(holding, self._handlers) else self._handlers
         own = own_arcs(holding, self._handlers)
         peek = await self._store.peek(own, ring, self._handlers, self._peeked, arcs=bounds, horizon_seconds=lasts)
-        self._bounds = UNBOUNDED if peek.beyond else bounds
+        self._bounds = self._peeked if peek.beyond else bounds
         if peek.beyond:
-            self._unbounded_due = now  # more of it may lie there, and a near peek would not see it
+            self._all_due = now  # more of it may lie there, and a near peek would not see it
         self._reaper.look()
-        if self._peeked is UNBOUNDED and (peek.lapse_seconds is None or peek.lapse_seconds > 0):
+        if self._peeked is not bounds and (peek.lapse_seconds is None or peek.lapse_seconds > 0):
             self._reaper.saw_none_lapsed()
         return peek
 

@@ -17,7 +17,7 @@ from ringcron import metrics
 from ringcron.clock import Clock, DatabaseClock
 from ringcron.errors import StatementRefused, StoreUnavailable
 from ringcron.models import RunOutcome
-from ringcron.store.bounds import UNBOUNDED, Bounds
+from ringcron.store.bounds import Bounds, behind
 from ringcron.store.worker import WorkerStore
 
 _log = structlog.get_logger(__name__)
@@ -66,7 +66,7 @@ class Reaper:
         self._none_lapsed_at = -lease_seconds
 
     def saw_none_lapsed(self) -> None:
-        """A peek without bounds found no lease that has lapsed."""
+        """A peek that looked at all found no lease that has lapsed."""
         self._none_lapsed_at = self._clock.elapsed()
 
     def look(self) -> None:
@@ -86,7 +86,7 @@ class Reaper:
                 continue  # and that look at the store counted for the watch
             try:
                 if self.trusted:
-                    await self.reap(UNBOUNDED)
+                    await self.reap(behind(self._database_clock.now()))
                 else:
                     await self._store.look()
                 self.look()

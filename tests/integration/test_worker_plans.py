@@ -4,15 +4,16 @@ nothing at all."""
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from typing import Any
 
 import psycopg
 import pytest
 
-from ringcron.store.bounds import UNBOUNDED
+from ringcron.store.bounds import UNBOUNDED, behind
 from ringcron.store.link import PINNED_PLANS
 from ringcron.store.pinned import pinned
-from tests.support.days import carve_days
+from tests.support.days import carve_days, day_names
 from tests.support.jobs import add_many, database_now
 from tests.support.plans import Plan, explain_prepared
 from tests.support.worker_statements import (
@@ -106,6 +107,16 @@ async def test_peek(stale: psycopg.AsyncConnection[Any]) -> None:
     assert plan.sequential == set()
     assert {"jobs_due", "jobs_claimed", "jobs_quarantined"} >= plan.indexes
     assert plan.buffers < 200
+
+
+async def test_a_peek_that_reaches_back_leaves_out_what_lies_ahead(stale: psycopg.AsyncConnection[Any]) -> None:
+    """It is planned anew whenever statistics of one of its partitions change, by every worker."""
+    now = await database_now(stale)
+    bounds = behind(now)
+    parameters = peek_parameters(await bounded(stale)) | {"from_at": bounds.from_at, "until_at": bounds.until_at}
+    plan = await plan_of(stale, "peek", parameters)
+    back = day_names("jobs", *(now - timedelta(days=n) for n in range(11))) | {"jobs_past"}
+    assert plan.partitions == back | await near_days(stale)
 
 
 async def test_renew(stale: psycopg.AsyncConnection[Any]) -> None:

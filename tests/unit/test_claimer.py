@@ -10,9 +10,9 @@ from typing import Any, cast
 import pytest
 
 from ringcron.clock import DatabaseClock, SystemClock
-from ringcron.models import Holding
+from ringcron.models import EARLIEST, Holding
 from ringcron.store.answers import Peek
-from ringcron.store.bounds import UNBOUNDED, Bounds
+from ringcron.store.bounds import Bounds
 from ringcron_shard_worker.claimer import Claimer
 from ringcron_shard_worker.leases import Leases
 
@@ -72,4 +72,4 @@ async def test_while_old_jobs_are_due_every_peek_looks_for_more_of_them() -> Non
     )
     with pytest.raises(Enough):
         await claimer.run_forever()
-    assert [bounds is UNBOUNDED for bounds in store.peeked] == [True, True, True, False]
+    assert [bounds.from_at == EARLIEST for bounds in store.peeked] == [True, True, True, False]

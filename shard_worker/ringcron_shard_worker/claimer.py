@@ -212,6 +212,7 @@ class Claimer:
                 metrics.CLAIMS_EMPTY[turn.kind].inc()
                 return []
             metrics.CLAIM_JOBS[turn.kind].observe(len(claims))
+            await asyncio.sleep(0)  # a completion that waits for the connection is on its way while these are begun
             try:
                 await self._runner.start(claims, trust_of(sent_at, self._lease_seconds))
             except (StoreUnavailable, StatementRefused):

@@ -26,8 +26,8 @@ from ringcron.store.worker import WorkerStore
 from ringcron_shard_worker.leases import Leases
 
 BATCH: Final = 500
-GATHER_SECONDS: Final = 0.02
-"""So long a completion waits at most for others, and only while claims are being made."""
+GATHER_SECONDS: Final = 0.1
+"""So long from their beginning claims go first."""
 ASIDE_SECONDS: Final = (1.0, 30.0)
 """How long a completion that fails by itself is put aside: from, doubling, to."""
 
@@ -57,6 +57,7 @@ class Completer:
         self._idle.set()
         self._claims_done = asyncio.Event()
         self._claims_done.set()
+        self._claims_first_until = 0.0
 
     def put(self, ended: EndedRun) -> None:
         """Take over a completion."""
@@ -66,8 +67,10 @@ class Completer:
 
     @contextlib.contextmanager
     def gathering(self) -> Iterator[None]:
-        """While claims are being made: completions come together for a moment, so that claims go first and statements
-        are few."""
+        """While claims are being made: completions come together for a moment from their beginning, so that claims go
+        first and statements are few. Claims that go on for longer are a backlog: then each half of the worker's places
+        is completed while the other is claimed."""
+        self._claims_first_until = asyncio.get_running_loop().time() + GATHER_SECONDS
         self._claims_done.clear()
         try:
             yield
@@ -94,7 +97,7 @@ class Completer:
         if self._claims_done.is_set() or len(self._waiting) >= BATCH:
             return
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(GATHER_SECONDS):
+            async with asyncio.timeout_at(self._claims_first_until):
                 await self._claims_done.wait()
 
     async def _write(self, batch: Sequence[EndedRun]) -> None:

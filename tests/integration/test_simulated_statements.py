@@ -34,10 +34,18 @@ EXACT = (
     "revision", "scheduled_for",
 )  # fmt: skip
 INSTANTS = ("next_run_at", "decided_until", "lease_until", "claimed_at")
+
+
+def _numbers(policies: str) -> list[float | str]:
+    """What both mean by a row of policies: PostgreSQL writes 10 where Python writes 10.0."""
+    values = policies.strip("()").split(",")
+    return [float(value) if value[:1].isdigit() else value for value in values]
+
+
 ANSWERED: dict[str, Callable[[Any], Any]] = {
-    "claim": lambda row: (row[0], row[2], row[3], row[4], row[6], row[9], *row[14:19]),
+    "claim": lambda row: (row[0], row[2], row[3], row[4], row[6], row[9], _numbers(row[13])),
     "peek": lambda row: (row[1] is None, row[2] is None, row[3], row[4]),
-    "read_claimed": lambda row: (row[0], row[1], row[16]),
+    "read_claimed": lambda row: (row[0], row[1], row[6]),
     "renew_leases": lambda row: tuple(row[:3]),
     "read_clock": lambda row: (),
 }

@@ -159,7 +159,7 @@ class Database:
             answer.append(
                 (
                     after.id, after.next_run_at, after.lease_generation, after.handler, after.attempt,
-                    after.scheduled_for, after.cause, now, after.decided_until, after.lost, now,
+                    after.scheduled_for, after.cause, now, after.decided_until, after.lost,
                     *_definition(after, inline=after.inline),
                 )
             )  # fmt: skip
@@ -400,11 +400,14 @@ class Database:
 
 def _definition(row: Row, *, inline: bool) -> tuple[Any, ...]:
     """The columns of a definition; the payload is left out where it is large."""
+    values = (
+        row.max_attempts, row.min_backoff, row.max_backoff, row.multiplier, row.max_lost, row.timeout, row.overlap,
+        row.catchup, row.catchup_window, row.jitter, row.on_exhausted,
+    )  # fmt: skip
+    policies = ("" if value is None else str(value) for value in values)
     return (
-        row.payload if inline else None, row.schedule, row.run_at, row.max_attempts, row.min_backoff, row.max_backoff,
-        row.multiplier, row.max_lost, row.timeout, row.overlap, row.catchup, row.catchup_window, row.jitter,
-        row.on_exhausted, row.occurrences, None if row.kept is None else list(row.kept), row.cancel_requested, None,
-        row.revision, None, None,
+        row.payload if inline else None, row.schedule, row.run_at, f"({','.join(policies)})", row.occurrences,
+        None if row.kept is None else list(row.kept), row.cancel_requested, None, row.revision, None, None,
     )  # fmt: skip
 
 

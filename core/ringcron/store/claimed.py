@@ -38,10 +38,12 @@ class Undecodable:
     reason: str
 
 
-CLOCK: Final = 10
-"""The column of claim.sql with the database's clock; the definition follows it."""
-_PAYLOAD: Final = CLOCK + 1
-_REVISION: Final = 18
+CLAIMED_AT: Final = 7
+"""The column of claim.sql with the database's clock."""
+_PAYLOAD: Final = 10
+"""The definition begins here."""
+_REVISION: Final = 8
+"""Of the definition."""
 _CAUSES: Final = {cause.value: cause for cause in Cause}
 
 
@@ -55,7 +57,7 @@ def claim_of(row: Sequence[Any]) -> Claim:
         attempt=row[4],
         scheduled_for=row[5],
         cause=_CAUSES[row[6]],
-        claimed_at=row[7],
+        claimed_at=row[CLAIMED_AT],
         decided_until=row[8],
         lost=row[9],
         inline=None if row[_PAYLOAD] is None else tuple(row[_PAYLOAD:]),
@@ -73,8 +75,8 @@ def decode_claimed(claim: Claim, definition: Sequence[Any]) -> Claimed | Undecod
 
 
 def _decode(claim: Claim, definition: Sequence[Any]) -> Claimed:
-    payload, schedule, run_at, *policies, occurrences, kept, cancelling, waiting, revision, caller, state = definition
-    retry, timeout, overlap, catchup, window, jitter, on_exhausted = _policies(*policies)
+    payload, schedule, run_at, policies, occurrences, kept, cancelling, waiting, revision, caller, state = definition
+    retry, timeout, overlap, catchup, window, jitter, on_exhausted = _policies(policies)
     return Claimed(
         going=Going(
             claim=claim,
@@ -105,28 +107,26 @@ def _decode(claim: Claim, definition: Sequence[Any]) -> Claimed:
 
 
 @lru_cache(maxsize=256)
-def _policies(
-    max_attempts: int,
-    min_backoff: float,
-    max_backoff: float,
-    multiplier: float,
-    max_lost: int,
-    timeout: float | None,
-    overlap: str,
-    catchup: str,
-    window: float,
-    jitter: float,
-    on_exhausted: str,
-) -> tuple[RetryPolicy, float | None, Overlap, Catchup, float, float, OnExhausted]:
-    """Most jobs have the same."""
+def _policies(row: str) -> tuple[RetryPolicy, float | None, Overlap, Catchup, float, float, OnExhausted]:
+    """Of a row as PostgreSQL writes it: most jobs have the same. Numbers and names only, so nothing in it is quoted."""
+    attempts, least, most, multiplier, max_lost, timeout, *names = row.removeprefix("(").removesuffix(")").split(",")
+    overlap, catchup, window, jitter, on_exhausted = names
     retry = RetryPolicy(
-        max_attempts=max_attempts,
-        min_backoff_seconds=min_backoff,
-        max_backoff_seconds=max_backoff,
-        multiplier=multiplier,
-        max_lost=max_lost,
+        max_attempts=int(attempts),
+        min_backoff_seconds=float(least),
+        max_backoff_seconds=float(most),
+        multiplier=float(multiplier),
+        max_lost=int(max_lost),
     )
-    return retry, timeout, Overlap(overlap), Catchup(catchup), window, jitter, OnExhausted(on_exhausted)
+    return (
+        retry,
+        float(timeout) if timeout else None,
+        Overlap(overlap),
+        Catchup(catchup),
+        float(window),
+        float(jitter),
+        OnExhausted(on_exhausted),
+    )
 
 
 @lru_cache(maxsize=1024)

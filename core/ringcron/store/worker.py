@@ -25,7 +25,7 @@ from ringcron.policies import Settlement
 from ringcron.ring import WHOLE_RING
 from ringcron.store.answers import Completed, EndedRun, Head, Peek, Reaped, Renewed
 from ringcron.store.bounds import UNBOUNDED, Bounds
-from ringcron.store.claimed import CLOCK, Claimed, Undecodable, claim_of, decode_claimed
+from ringcron.store.claimed import CLAIMED_AT, Claimed, Undecodable, claim_of, decode_claimed
 from ringcron.store.completing import complete_runs, days_of, json_text, skip_fields, span_of
 from ringcron.store.connection import Connection, rows_of, transact
 from ringcron.store.link import Link
@@ -108,7 +108,7 @@ class WorkerStore:
         }
         rows = await self._main("claim", parameters, repeatable=False)
         if rows:
-            self._database_clock.observe(rows[-1][CLOCK], self._clock.elapsed())
+            self._database_clock.observe(rows[-1][CLAIMED_AT], self._clock.elapsed())
         return sorted(map(claim_of, rows), key=_NEXT_RUN_AT)
 
     async def peek(

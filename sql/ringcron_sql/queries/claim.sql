@@ -5,7 +5,8 @@
 -- One ordered scan per handler, so that a backlog of a handler that nobody has costs nothing.
 -- The generation carries the WAL timeline: a promoted replica that lost a claim can never hand its number out again.
 -- What comes with a row is small: a large payload is read afterwards (read_claimed), so that a client that stops reading
--- cannot keep the locks of a claim whose answer fills its socket. payload null: not sent.
+-- cannot keep the locks of a claim whose answer fills its socket. payload null: not sent. The policies come as one text:
+-- most jobs have the same ones, and the worker works out each text once.
 with pick as materialized (
     select due.id, due.next_run_at
     from unnest(%(handlers)s::text[]) as wanted (handler)
@@ -40,8 +41,8 @@ from pick
 where j.id between pick.id and pick.id and j.next_run_at = pick.next_run_at
   and (j.next_run_at > %(from_at)s and j.next_run_at < %(until_at)s or j.next_run_at = %(from_at)s)
 returning j.id, j.next_run_at, j.lease_generation, j.handler, j.attempt, j.scheduled_for, j.cause, j.claimed_at,
-          j.decided_until, j.lost, clock_timestamp(),
+          j.decided_until, j.lost,
           case when pg_column_size(j.payload) <= 256 then j.payload::text end, j.schedule::text, j.run_at,
-          j.max_attempts, j.min_backoff_seconds, j.max_backoff_seconds, j.backoff_multiplier, j.max_lost,
-          j.timeout_seconds, j.overlap, j.catchup, j.catchup_window_seconds, j.jitter_seconds, j.on_exhausted,
+          row(j.max_attempts, j.min_backoff_seconds, j.max_backoff_seconds, j.backoff_multiplier, j.max_lost,
+              j.timeout_seconds, j.overlap, j.catchup, j.catchup_window_seconds, j.jitter_seconds, j.on_exhausted)::text,
           j.occurrences, j.kept, j.cancel_requested, j.after_current::text, j.revision, j.traceparent, j.tracestate

@@ -58,6 +58,9 @@ def scale(
             progress.say(f"storing {size - stored:,} jobs ({free / 1024**3:.0f} GB of disk free)")
             ids = insert_ballast(cluster.database, size - stored, handler=cluster.handler, progress=progress)
             stored = size
+            progress.say("vacuum and checkpoint: what is measured is jobs that lie there, not jobs that have just come")
+            cluster.database.run("vacuum_jobs")
+            cluster.database.run("checkpoint")
             progress.say(f"timing {', '.join(OPERATIONS)} at {size:,} jobs")
             found.append(measure_latencies(cluster, ids, jobs=size, samples=samples, step=step))
         _report(outcome, found)

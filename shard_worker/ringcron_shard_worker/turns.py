@@ -19,7 +19,7 @@ UNPROVEN_AFTER_SECONDS: Final = 0.3
 """The longest that a worker that cannot prove that it owns its arcs waits before it claims in them."""
 LASTS: Final = (0.75, 1.25)
 """How long a peek is good for, in polls: from, to."""
-LASTS_HEARING: Final = (1.0, 1.8)
+LASTS_HEARING: Final = (1.2, 1.8)
 """The same while the bell is heard, which tells of all that falls due within bell.SOON_SECONDS: a pool that has nothing
 to do then asks less than once a second per worker."""
 FAIR_EVERY: Final = 8

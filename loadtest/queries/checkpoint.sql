@@ -1,0 +1,2 @@
+-- What a bulk load left to be written, written at once.
+checkpoint

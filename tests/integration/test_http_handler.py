@@ -195,6 +195,7 @@ async def test_what_is_not_http_is_a_failure(allowed: HttpHandler) -> None:
     async def babble(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"SSH-2.0-OpenSSH_9.6\r\n\r\n")
         writer.close()
+        await writer.wait_closed()
 
     server = await asyncio.start_server(babble, "127.0.0.1", 0)
     async with server:

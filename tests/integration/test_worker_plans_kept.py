@@ -121,4 +121,6 @@ async def test_a_plan_made_for_few_jobs_is_right_for_many(
         given = await parameters(connection)
         plan = await explain_prepared(connection, pinned(name, given), given, analyze=True, planned_before=many)
     assert plan.sequential == set()
+    found = [node["Actual Rows"] * node["Actual Loops"] for node in plan.nodes() if "Index Name" in node]
+    assert max(found) >= 100, "the statement found nothing to do"
     no_quadratic_read(plan, CLAIMED)

@@ -23,7 +23,11 @@ async def bounded(connection: psycopg.AsyncConnection[Any]) -> dict[str, Any]:
 
 async def held(connection: psycopg.AsyncConnection[Any], count: int = 500) -> list[tuple[Any, ...]]:
     cursor = await connection.execute(
-        "select id, next_run_at, lease_generation from jobs where state = 'claimed' order by id limit %s", (count,)
+        """
+        select id, next_run_at, lease_generation, scheduled_for, cause
+        from jobs where state = 'claimed' order by id limit %s
+        """,
+        (count,),
     )
     return await cursor.fetchall()
 
@@ -106,6 +110,8 @@ def settlement_parameters(rows: list[tuple[Any, ...]]) -> dict[str, Any]:
             "lease_generation": row[2],
             "release": False,
             "done": False,
+            "old_scheduled_for": row[3].isoformat(),
+            "old_cause": row[4],
             "scheduled_for": row[1].isoformat(),
             "cause": "catchup",
         }
